@@ -1,0 +1,52 @@
+# Two commands matter: `make demo` and `make test`. Both make what they need, in .venv, and reuse it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= auto
+
+.PHONY: help demo test lint types imports check docs bench clean
+
+help:  ## List the commands.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.demo  ## Solve and simulate RiverSwim, and save a figure.
+	$(BIN)/python -m private_rl_gym.experiments.demo
+
+test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.dev  ## Check style and formatting.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## Check types.
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev  ## Check that dependencies point one way.
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.dev  ## Build the site into docs/_build/html, warnings being errors.
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
+	$(BIN)/python benchmarks/environments.py
+
+clean:  ## Remove what the other commands made.
+	rm -rf $(VENV) docs/_build docs/environments demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "Python 3.10 or newer is needed: try make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# constraints.txt pins a tested set; without it torch may bring several GB of CUDA libraries.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV); the first time takes a minute or two."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[figures,rendering]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV); the first time takes a minute or two."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.demo

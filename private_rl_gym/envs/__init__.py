@@ -1,0 +1,34 @@
+"""The users: episodic environments over tabular models, one file a family.
+
+* ``TabularModel`` - transitions, rewards, start and horizon, with exact values
+* ``TabularEnv``, ``TabularVectorEnv`` - one user, or thousands, of any model
+* ``RiverSwim`` - the papers' benchmark
+* ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds
+* ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
+* ``Garnet`` - random sparse models
+"""
+
+from __future__ import annotations
+
+from private_rl_gym.envs.garnet import Garnet
+from private_rl_gym.envs.hard import HardBandit, HardMDP
+from private_rl_gym.envs.linear_mixture import LinearMixture
+from private_rl_gym.envs.mixture import Mixture
+from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.river_swim import RiverSwim
+from private_rl_gym.envs.river_swim_mixture import RiverSwimMixture
+from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.envs.vector import TabularVectorEnv
+
+__all__ = [
+    "Garnet",
+    "HardBandit",
+    "HardMDP",
+    "LinearMixture",
+    "Mixture",
+    "RiverSwim",
+    "RiverSwimMixture",
+    "TabularEnv",
+    "TabularModel",
+    "TabularVectorEnv",
+]

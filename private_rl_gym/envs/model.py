@@ -1,0 +1,283 @@
+"""The truth behind a tabular environment, and its exact values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from private_rl_gym.planning.arrays import (
+    as_array,
+    check_distributions,
+    check_unit_interval,
+    positive_integer,
+    read_only,
+)
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.sampling import SamplingTables, tape_length
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from private_rl_gym.planning.rollout import Trajectories
+    from private_rl_gym.planning.solve import Plan
+
+__all__ = ["RewardLaw", "TabularModel"]
+
+RewardLaw = Literal["bernoulli", "fixed"]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
+class TabularModel:
+    """A finite-horizon Markov decision process, and what follows from it exactly.
+
+    Axis h has length H, or length 1 where the model is stationary and one stage stands for all. Arrays are
+    copied, checked, and closed for writing.
+
+    Attributes:
+        transitions: ``[h, s, a, s']``, probabilities of the next state.
+        rewards: ``[h, s, a]``, mean rewards in [0, 1].
+        initial: ``[s]``, distribution of the state at stage 0.
+        horizon: Number of steps in an episode, H.
+        reward_law: ``"bernoulli"`` (a reward is a bit with the given mean) or ``"fixed"`` (it is the mean).
+        outcome_rewards: ``[h, s, a, s']`` where the mean reward depends on the next state, else None. Then
+            ``rewards`` is its expectation over next states.
+
+    Example:
+        >>> model = TabularModel([[[1, 0], [0.5, 0.5]], [[0, 1], [0, 1]]], [[0, 0], [1, 1]], horizon=3)
+        >>> model
+        TabularModel(S=2, A=2, H=3, stationary, bernoulli rewards)
+        >>> model.optimal_value()
+        1.25
+        >>> model.value_of([0, 0])
+        0.0
+    """
+
+    transitions: NDArray[np.float64]
+    rewards: NDArray[np.float64]
+    initial: NDArray[np.float64]
+    horizon: int
+    reward_law: RewardLaw
+    outcome_rewards: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        transitions: ArrayLike,
+        rewards: ArrayLike | None = None,
+        initial: ArrayLike = 0,
+        horizon: int = 1,
+        reward_law: RewardLaw = "bernoulli",
+        *,
+        outcome_rewards: ArrayLike | None = None,
+    ) -> None:
+        """Check and keep a model.
+
+        Args:
+            transitions: ``[s, a, s']``, or ``[h, s, a, s']`` where they depend on the stage.
+            rewards: ``[s, a]`` or ``[h, s, a]``, mean rewards in [0, 1].
+            initial: The start state, or the distribution ``[s]`` of start states.
+            horizon: Number of steps in an episode.
+            reward_law: ``"bernoulli"`` or ``"fixed"``.
+            outcome_rewards: In place of ``rewards``: ``[s, a, s']`` or ``[h, s, a, s']``, mean rewards that
+                depend on where the step leads.
+        """
+        H = positive_integer(horizon, "horizon", "steps in an episode")
+        P = _staged(as_array(transitions, "transitions"), "transitions", "[h, s, a, s']")
+        if P.shape[0] not in (1, H) or P.shape[1] != P.shape[3] or 0 in P.shape:
+            raise ValueError(
+                f"transitions have shape {P.shape}: they must be [s, a, s'] with as many s as s', or [h, s, a, s'] "
+                f"with one h for each of the {H} steps."
+            )
+        check_distributions(P, "transitions", "(stage, state, action)")
+        _, S, A, _ = P.shape
+        if reward_law not in get_args(RewardLaw):
+            raise ValueError(f"reward_law is {reward_law!r}: it must be one of {', '.join(get_args(RewardLaw))}.")
+        if (rewards is None) == (outcome_rewards is None):
+            raise ValueError("A model needs rewards, or outcome_rewards in their place: give exactly one of them.")
+        outcomes: NDArray[np.float64] | None = None
+        if outcome_rewards is not None:
+            outcomes = _rewards(outcome_rewards, "outcome_rewards", "[h, s, a, s']", (H, S, A, S))
+            stages = max(len(P), len(outcomes))
+            means = np.einsum("hsat,hsat->hsa", *(np.broadcast_to(x, (stages, S, A, S)) for x in (P, outcomes)))
+            R = np.clip(means, 0.0, 1.0)  # rounding only: outcomes lie in [0, 1]
+        else:
+            assert rewards is not None  # noqa: S101 - for mypy
+            R = _rewards(rewards, "rewards", "[h, s, a]", (H, S, A))
+        fields = {
+            "transitions": read_only(P),
+            "rewards": read_only(R),
+            "initial": read_only(_initial(initial, S)),
+            "horizon": H,
+            "reward_law": reward_law,
+            "outcome_rewards": None if outcomes is None else read_only(outcomes),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_gym(
+        cls,
+        env: gym.Env[Any, Any],
+        horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
+    ) -> TabularModel:
+        """Read the ``P`` table of one of Gymnasium's toy-text environments (FrozenLake, CliffWalking, Taxi).
+
+        A step that ends the episode leads to one more state, absorbing, in which nothing is earned until the
+        horizon: every episode has the same length, and values are those of the environment cut at the horizon.
+
+        Args:
+            env: The environment, wrapped or not.
+            horizon: Number of steps in an episode; by default the environment's own limit.
+            reward_range: The smallest and largest reward, which are mapped to 0 and 1. It must contain 0, what
+                is earned after the end. Not needed where rewards are in [0, 1] already. A return G becomes
+                ``(G - horizon * low) / (high - low)``, so that the order of policies stays.
+
+        Example:
+            >>> import gymnasium as gym
+            >>> lake = gym.make("FrozenLake-v1")
+            >>> round(TabularModel.from_gym(lake, horizon=100).optimal_value(), 4)
+            0.7442
+        """
+        from private_rl_gym.envs.toy_text import read_toy_text
+
+        return read_toy_text(env, horizon, reward_range)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, S."""
+        return int(self.transitions.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions, A."""
+        return int(self.transitions.shape[2])
+
+    @property
+    def stationary(self) -> bool:
+        """Whether every stage has the same transitions and rewards."""
+        return len(self.transitions) == 1 and len(self.rewards) == 1
+
+    def policy(self, table: Policy | ArrayLike) -> Policy:
+        """``table`` as a policy for this model: see :meth:`private_rl_gym.planning.Policy.of`."""
+        return Policy.of(table, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
+
+    @cached_property
+    def optimum(self) -> Plan:
+        """Optimal values and an optimal policy, by backward induction."""
+        from private_rl_gym.planning.solve import backward_induction
+
+        plan = backward_induction(self.transitions, self.rewards, self.horizon)
+        for array in (plan.q, plan.v, plan.actions):
+            read_only(array)
+        return plan
+
+    def optimal_value(self) -> float:
+        """The largest expected return of any policy, V*."""
+        return float(self.initial @ self.optimum.v[0])
+
+    def optimal_policy(self) -> Policy:
+        """A deterministic policy with the largest expected return."""
+        return self.optimum.policy
+
+    def value_of(self, policy: Policy | ArrayLike) -> float:
+        """The expected return of a policy."""
+        return float(self.initial @ self.values_of(policy)[0])
+
+    def values_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s], h = 0..H
+        """The expected return of a policy from every stage and state on."""
+        from private_rl_gym.planning.solve import evaluate_policy
+
+        return evaluate_policy(self.transitions, self.rewards, self.policy(policy))
+
+    def occupancy_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s, a]
+        """The probability that a policy is in state s and does a at stage h."""
+        from private_rl_gym.planning.solve import occupancy
+
+        return occupancy(self.transitions, self.initial, self.policy(policy))
+
+    @cached_property
+    def tables(self) -> SamplingTables:
+        """What turns a user's tape into her answers."""
+        return SamplingTables.build(
+            self.transitions,
+            self.rewards if self.outcome_rewards is None else self.outcome_rewards,
+            self.initial,
+            horizon=self.horizon,
+            bernoulli=self.reward_law == "bernoulli",
+        )
+
+    @property
+    def tape_length(self) -> int:
+        """Number of uniforms that decide one user's answers, 2H + 1."""
+        return tape_length(self.horizon)
+
+    def draw_users(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:  # [user, uniform]
+        """Tapes of new users: the same, from the same generator, as one ``reset`` after another draws."""
+        return rng.random((users, self.tape_length))
+
+    def rollout(
+        self,
+        policy: Policy | ArrayLike,
+        tapes: NDArray[np.float64],
+        action_uniforms: NDArray[np.float64] | None = None,
+    ) -> Trajectories:
+        """Let the users behind ``tapes`` run a policy: see :func:`private_rl_gym.planning.rollout`."""
+        from private_rl_gym.planning.rollout import rollout
+
+        return rollout(self.tables, self.policy(policy), tapes, action_uniforms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rewards = self.rewards if self.outcome_rewards is None else None
+        fixed = (self.transitions, rewards, self.initial, self.horizon, self.reward_law)
+        return _rebuild, (*fixed, self.outcome_rewards)
+
+    def __repr__(self) -> str:
+        kind = "stationary" if self.stationary else "stage-dependent"
+        sizes = f"S={self.n_states}, A={self.n_actions}, H={self.horizon}"
+        return f"{type(self).__name__}({sizes}, {kind}, {self.reward_law} rewards)"
+
+
+def _rebuild(*fields: Any) -> TabularModel:
+    return TabularModel(*fields[:-1], outcome_rewards=fields[-1])
+
+
+def _staged(array: NDArray[np.float64], name: str, axes: str) -> NDArray[np.float64]:
+    """``array`` with a leading axis of stages."""
+    wanted = axes.count(",") + 1
+    if array.ndim == wanted - 1:
+        array = array[None]
+    if array.ndim != wanted:
+        raise ValueError(f"{name} have {array.ndim} axes: they must be {axes}, or the same without h.")
+    return array
+
+
+def _rewards(values: ArrayLike, name: str, axes: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    array = _staged(as_array(values, name), name, axes)
+    if array.shape not in (shape, (1, *shape[1:])):
+        raise ValueError(
+            f"{name} have shape {array.shape}: with these transitions they must be {shape[1:]} or {shape}."
+        )
+    check_unit_interval(array, name, "rescale rewards to [0, 1] (from_gym does it, given a reward_range).")
+    return array
+
+
+def _initial(values: ArrayLike, n_states: int) -> NDArray[np.float64]:
+    array = as_array(values, "initial")
+    if array.ndim == 0:
+        state = float(array)
+        if state not in range(n_states):
+            raise ValueError(f"initial is {state:g}: a start state must be one of 0..{n_states - 1}.")
+        start = np.zeros(n_states)
+        start[int(state)] = 1.0
+        return start
+    if array.shape != (n_states,):
+        raise ValueError(
+            f"initial has shape {array.shape}: it must be a start state, or one probability for each of the "
+            f"{n_states} states."
+        )
+    check_distributions(array, "initial", "model")
+    return array

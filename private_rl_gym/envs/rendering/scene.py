@@ -1,0 +1,81 @@
+"""What a picture shows, and the words around it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from private_rl_gym.envs.model import TabularModel
+
+if TYPE_CHECKING:
+    from private_rl_gym.envs.rendering.canvas import Canvas
+
+__all__ = ["Path", "Scene", "text"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Path:
+    """What has happened to a user so far. Raw user data, so without a ``repr``."""
+
+    states: tuple[int, ...]  # [h], one more than actions
+    actions: tuple[int, ...]  # [h]
+    rewards: tuple[float, ...]  # [h]
+
+    @classmethod
+    def start(cls, state: int) -> Path:
+        """The path of a user who has just arrived."""
+        return cls((state,), (), ())
+
+    def then(self, action: int, reward: float, state: int) -> Path:
+        """This path, one step on."""
+        return Path((*self.states, state), (*self.actions, action), (*self.rewards, reward))
+
+    @property
+    def state(self) -> int:
+        """Where the user is."""
+        return self.states[-1]
+
+    @property
+    def stage(self) -> int:
+        """How many steps she has taken."""
+        return len(self.actions)
+
+    @property
+    def total(self) -> float:
+        """What she has earned."""
+        return sum(self.rewards)
+
+
+class Scene(ABC):
+    """How a family of models is drawn: the part below the title and the time that is left."""
+
+    def __init__(self, model: TabularModel, title: str) -> None:
+        self.model = model
+        self.title = title
+
+    def action_name(self, action: int) -> str:
+        """What the user does, as a phrase."""
+        return f"action {action}"
+
+    @abstractmethod
+    def line(self, path: Path) -> str:
+        """The scene as a line of text."""
+
+    @abstractmethod
+    def paint(self, canvas: Canvas, path: Path) -> None:
+        """Paint the scene between ``canvas.top`` and ``canvas.bottom``."""
+
+    def story(self, path: Path) -> str:
+        """The last step in words."""
+        if not path.actions:
+            return "a user arrives"
+        return f"{self.action_name(path.actions[-1])}, reward {path.rewards[-1]:g}, total {path.total:g}"
+
+
+def text(scene: Scene, path: Path) -> str:
+    """The scene as text: title and time left, the scene, the last step."""
+    horizon = scene.model.horizon
+    done = min(40, horizon) * path.stage // horizon
+    bar = "#" * done + "." * (min(40, horizon) - done)
+    return f"{scene.title}   step {path.stage} of {horizon} [{bar}]\n{scene.line(path)}\n{scene.story(path)}\n"

@@ -1,0 +1,167 @@
+"""RiverSwim: swim against the current, or take the small reward at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.envs.model import RewardLaw, TabularModel
+from private_rl_gym.envs.rendering import RiverScene, Scene
+from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.envs.vector import vector_entry_point
+from private_rl_gym.planning.arrays import positive_integer
+
+__all__ = ["VARIANTS", "Current", "RiverSwim", "RiverSwimVector", "current_named", "river_swim_rewards"]
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """How the river carries a swimmer who swims right, and what its banks pay."""
+
+    first: tuple[float, float]  # at the left bank: stay, forward
+    middle: tuple[float, float, float]  # in between: back, stay, forward
+    last: tuple[float, float]  # at the right bank: back, stay
+    small: float  # reward for swimming left at the left bank
+    start: tuple[int, ...]  # start states, equally likely
+    source: str
+
+
+VARIANTS: dict[str, Current] = {
+    "osband": Current(
+        (0.4, 0.6),
+        (0.05, 0.6, 0.35),
+        (0.4, 0.6),
+        small=0.005,
+        start=(0,),
+        source="Osband, Russo, Van Roy: (More) Efficient Reinforcement Learning via Posterior Sampling, 2013",
+    ),
+    "strehl-littman": Current(
+        (0.7, 0.3),
+        (0.1, 0.6, 0.3),
+        (0.7, 0.3),
+        small=0.0005,
+        start=(1, 2),
+        source="Strehl, Littman: An Analysis of Model-Based Interval Estimation for MDPs, 2008",
+    ),
+    "open-banks": Current(
+        (0.65, 0.35),
+        (0.05, 0.6, 0.35),
+        (0.05, 0.95),
+        small=0.005,
+        start=(0,),
+        source="this project: osband's river without walls, where being carried into a bank is staying there",
+    ),
+}
+"""The named rivers."""
+
+
+def current_named(variant: str) -> Current:
+    """The river of that name, or a sentence with the names there are."""
+    if variant not in VARIANTS:
+        raise ValueError(f"There is no RiverSwim variant {variant!r}: choose one of {', '.join(sorted(VARIANTS))}.")
+    return VARIANTS[variant]
+
+
+def river_swim_rewards(current: Current, n_states: int) -> NDArray[np.float64]:  # [s, a]
+    """The small reward at the left bank, and 1 at the right one."""
+    rewards = np.zeros((n_states, 2))
+    rewards[0, LEFT] = current.small
+    rewards[-1, RIGHT] = 1.0
+    return rewards
+
+
+def river_swim_start(current: Current, n_states: int) -> NDArray[np.float64]:  # [s]
+    """The start states, equally likely."""
+    start = np.zeros(n_states)
+    start[list(current.start)] = 1.0 / len(current.start)
+    return start
+
+
+def river_length(n_states: int) -> int:
+    """``n_states``, or a sentence: a river has two banks and water in between."""
+    length = positive_integer(n_states, "n_states", "states")
+    if length < 3:
+        raise ValueError(f"n_states is {length}: a river needs at least 3 states, two banks and water in between.")
+    return length
+
+
+def _transitions(current: Current, n_states: int) -> NDArray[np.float64]:  # [s, a, s']
+    P = np.zeros((n_states, 2, n_states))
+    for s in range(n_states):
+        P[s, LEFT, max(s - 1, 0)] = 1.0
+    P[0, RIGHT, :2] = current.first
+    for s in range(1, n_states - 1):
+        P[s, RIGHT, s - 1 : s + 2] = current.middle
+    P[-1, RIGHT, -2:] = current.last
+    return P
+
+
+class RiverSwim(TabularEnv):
+    """A swimmer in a river decides at every step whether to drift left or to swim right against the current.
+
+    ## Description
+    States are places along the river, from the left bank (0) to the right bank. Swimming left always succeeds.
+    Swimming right works against the current: mostly one stays where one is. The left bank pays almost nothing, at
+    once; the right bank pays 1, after a long way on which nothing is paid. A learner that does not explore with
+    determination never finds out, which makes this the benchmark of the papers on private reinforcement learning.
+
+    ## Observation space
+    `Discrete(n_states)`: the place in the river. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`:
+    the stage and the place.
+
+    ## Action space
+    `Discrete(2)`: 0 swims left, 1 swims right.
+
+    ## Rewards
+    The variant's small reward for swimming left at the left bank (0.005 for `"osband"`), 1 for swimming right at
+    the right bank, and 0 elsewhere. By default a reward is paid as it is; with `reward_law="bernoulli"` it is a
+    bit with that mean.
+
+    ## Start and end
+    `"osband"` starts at the left bank, `"strehl-littman"` at state 1 or 2 with equal probability. An episode
+    terminates after `horizon` steps.
+
+    ## Arguments
+    - `variant="osband"`: the named river. `"osband"` (swimming right in the middle: back 0.05, stay 0.6, forward
+      0.35), `"strehl-littman"` (0.1, 0.6, 0.3, and harder banks), `"open-banks"` (osband's river, where being
+      carried into a bank is staying there, so that the right bank is easy to hold).
+    - `horizon=20`: steps in an episode.
+    - `n_states=6`: length of the river, at least 3.
+    - `reward_law="fixed"`: or `"bernoulli"`.
+    - `observe_time=False`, `render_mode=None`: as everywhere.
+
+    ## Version history
+    - v0: first release.
+    """
+
+    def __init__(
+        self,
+        variant: str = "osband",
+        horizon: int = 20,
+        n_states: int = 6,
+        reward_law: RewardLaw = "fixed",
+        *,
+        observe_time: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        current, n_states = current_named(variant), river_length(n_states)
+        model = TabularModel(
+            _transitions(current, n_states),
+            river_swim_rewards(current, n_states),
+            river_swim_start(current, n_states),
+            horizon,
+            reward_law,
+        )
+        super().__init__(model, observe_time=observe_time, render_mode=render_mode)
+        self.variant = variant
+
+    def scene(self) -> Scene:
+        """A river, its banks, and the swimmer."""
+        return RiverScene(self.model, f"RiverSwim ({self.variant})")
+
+
+RiverSwimVector = vector_entry_point(RiverSwim)

@@ -1,0 +1,71 @@
+"""Gymnasium's toy-text environments as exact models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.planning.arrays import positive_integer
+
+__all__ = ["read_toy_text"]
+
+
+def read_toy_text(
+    env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None
+) -> TabularModel:
+    """The model behind ``env.unwrapped.P``: see :meth:`TabularModel.from_gym`."""
+    bare = env.unwrapped
+    table = getattr(bare, "P", None)
+    initial = getattr(bare, "initial_state_distrib", None)
+    if table is None or initial is None:
+        raise TypeError(
+            f"{type(bare).__name__} has no transition table: from_gym reads environments with a `P` and an "
+            "`initial_state_distrib`, such as FrozenLake, CliffWalking and Taxi."
+        )
+    H = positive_integer(_horizon(env) if horizon is None else horizon, "horizon", "steps in an episode")
+    S, A = len(table), len(table[0])
+    low, high = _reward_range(table, reward_range, type(bare).__name__)
+    end = S  # the one more state, in which an episode that ended early waits for the horizon
+    P = np.zeros((S + 1, A, S + 1))
+    weighted = np.zeros_like(P)  # reward times probability
+    P[end, :, end] = 1.0
+    weighted[end, :, end] = (0.0 - low) / (high - low)
+    for s, actions in table.items():
+        for a, outcomes in actions.items():
+            for probability, successor, reward, terminated in outcomes:
+                target = end if terminated else successor
+                P[s, a, target] += probability
+                weighted[s, a, target] += probability * (reward - low) / (high - low)
+    rewards = np.divide(weighted, P, out=np.zeros_like(P), where=P > 0)
+    return TabularModel(
+        P,
+        initial=np.append(initial, 0.0),
+        horizon=H,
+        reward_law="fixed",
+        outcome_rewards=np.clip(rewards, 0.0, 1.0),  # rounding only: the range was checked
+    )
+
+
+def _horizon(env: gym.Env[Any, Any]) -> int:
+    limit = None if env.spec is None else env.spec.max_episode_steps
+    if limit is None:
+        raise ValueError(f"{env} has no step limit of its own: say how long an episode is with horizon=.")
+    return limit
+
+
+def _reward_range(table: Any, given: tuple[float, float] | None, name: str) -> tuple[float, float]:
+    rewards = [entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes]
+    least, most = float(min(0.0, *rewards)), float(max(0.0, *rewards))
+    low, high = (0.0, 1.0) if given is None else given
+    if low >= high:
+        raise ValueError(f"reward_range is {given}: its first number must be below its second.")
+    if least < low or most > high:
+        hint = f"reward_range=({least:g}, {most:g})"
+        raise ValueError(
+            f"{name} pays rewards from {least:g} to {most:g} (0 after the end), outside [{low:g}, {high:g}]: "
+            f"pass {hint} to map them to [0, 1]."
+        )
+    return low, high

@@ -1,0 +1,60 @@
+"""Exact solvers and simulators over plain arrays, compiled on first use.
+
+* ``backward_induction`` - optimal values and policy of a known model
+* ``optimistic_backward_induction`` - the same with a bonus, capped: what optimistic learners plan with
+* ``evaluate_policy`` - the values of a policy
+* ``occupancy`` - how often a policy is where, and what it does there
+* ``rollout`` - the trajectories of many users under one policy
+* ``Policy``, ``Plan``, ``Trajectories``, ``SamplingTables`` - what they take and return
+
+The names are loaded on first access, because the solvers bring numba with them and environments do not need it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from private_rl_gym.planning.policy import Policy
+    from private_rl_gym.planning.rollout import Trajectories, rollout
+    from private_rl_gym.planning.sampling import SamplingTables
+    from private_rl_gym.planning.solve import (
+        Plan,
+        backward_induction,
+        evaluate_policy,
+        occupancy,
+        optimistic_backward_induction,
+    )
+
+__all__ = [
+    "Plan",
+    "Policy",
+    "SamplingTables",
+    "Trajectories",
+    "backward_induction",
+    "evaluate_policy",
+    "occupancy",
+    "optimistic_backward_induction",
+    "rollout",
+]
+
+_HOMES = {
+    "Policy": "policy",
+    "Trajectories": "rollout",
+    "rollout": "rollout",
+    "SamplingTables": "sampling",
+    "Plan": "solve",
+    "backward_induction": "solve",
+    "evaluate_policy": "solve",
+    "occupancy": "solve",
+    "optimistic_backward_induction": "solve",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # the function, not the submodule of the same name
+    return value

@@ -1,0 +1,67 @@
+"""Checks of arrays at the door, each failing with a sentence."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["as_array", "check_distributions", "check_unit_interval", "positive_integer", "read_only"]
+
+TOLERANCE = 1e-8
+"""How far from one the sum of a probability distribution may be."""
+
+
+def as_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A fresh float array of ``values``, or a sentence that says why there is none."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a regular array of numbers: {error}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{_first(name, ~np.isfinite(array))} is not a finite number.")
+    return array
+
+
+def check_distributions(array: NDArray[np.float64], name: str, per: str) -> None:
+    """Refuse rows (the last axis) that are not probability distributions, one for every ``per``."""
+    if (array < 0).any():
+        where = _first(name, array < 0)
+        raise ValueError(f"{where} is {array[array < 0][0]:g}: a probability cannot be negative.")
+    sums = array.sum(axis=-1)
+    wrong = np.abs(sums - 1.0) > TOLERANCE
+    if wrong.any():
+        value = sums[wrong].flat[0]
+        raise ValueError(f"{_first(name, wrong)} sums to {value:g}, not to 1: each {per} needs a distribution.")
+
+
+def check_unit_interval(array: NDArray[np.float64], name: str, remedy: str) -> None:
+    """Refuse values outside [0, 1], and say what to do about it."""
+    wrong = (array < 0) | (array > 1)
+    if wrong.any():
+        raise ValueError(f"{_first(name, wrong)} is {array[wrong][0]:g}, outside [0, 1]: {remedy}")
+
+
+def positive_integer(value: Any, name: str, unit: str) -> int:
+    """``value`` as an int of at least 1, or a sentence."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: it must be a whole number of {unit}.") from None
+    if number < 1:
+        raise ValueError(f"{name} is {number}: it must be at least 1 ({unit}).")
+    return number
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, closed for writing, so that what shares it cannot change it."""
+    array.setflags(write=False)
+    return array
+
+
+def _first(name: str, wrong: NDArray[np.bool_]) -> str:
+    if wrong.ndim == 0:
+        return name
+    return f"{name}[{', '.join(str(i) for i in np.argwhere(wrong)[0])}]"

@@ -1,0 +1,114 @@
+"""Stage-dependent policies, deterministic or stochastic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from private_rl_gym.planning.arrays import as_array, check_distributions, read_only
+
+__all__ = ["Policy"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
+class Policy:
+    """What to do at each stage and state.
+
+    Build one with :meth:`of`, which takes what is at hand: integers ``[h, s]`` (or ``[s]``, the same at every
+    stage) say the action, floats ``[h, s, a]`` (or ``[s, a]``) its probabilities.
+
+    A stochastic policy draws by inverse distribution function from a uniform that the caller brings, so that the
+    same uniforms give the same actions in the step loop, the vector environment and the compiled rollout.
+
+    Example:
+        >>> policy = Policy.of([[0, 1], [1, 1]], horizon=2, n_states=2, n_actions=2)
+        >>> policy
+        Policy(deterministic, H=2, S=2, A=2)
+        >>> policy.action(0, 1)
+        1
+    """
+
+    table: NDArray[np.int64] | NDArray[np.float64]  # [h, s] actions, or [h, s, a] probabilities
+    n_actions: int
+
+    @classmethod
+    def of(cls, table: Policy | ArrayLike, *, horizon: int, n_states: int, n_actions: int) -> Policy:
+        """The policy in ``table``, checked against the sizes of a model.
+
+        Args:
+            table: A policy, integers ``[h, s]`` or ``[s]``, or probabilities ``[h, s, a]`` or ``[s, a]``.
+            horizon: Number of stages.
+            n_states: Number of states.
+            n_actions: Number of actions.
+        """
+        values = table.table if isinstance(table, Policy) else np.asarray(table)
+        sizes = (horizon, n_states, n_actions)
+        if np.issubdtype(values.dtype, np.integer):
+            shape: tuple[int, ...] = sizes[:2]
+            found = values.astype(np.int64)
+            if found.size and (found.min() < 0 or found.max() >= n_actions):
+                raise ValueError(
+                    f"The policy chooses an action outside 0..{n_actions - 1}: "
+                    f"its entries run from {found.min()} to {found.max()}."
+                )
+        else:
+            shape = sizes
+            found = as_array(values, "policy")  # type: ignore[assignment]
+        if found.shape not in (shape, shape[1:]):
+            raise ValueError(
+                f"The policy has shape {found.shape}: with {horizon} stages, {n_states} states and {n_actions} "
+                f"actions it must be integers {sizes[:2]} or {sizes[1:2]}, or probabilities {sizes} or {sizes[1:]}."
+            )
+        if len(shape) == 3:
+            check_distributions(np.asarray(found, dtype=np.float64), "policy", "state")
+        return cls(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+
+    @classmethod
+    def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
+        """The policy that chooses every action equally often."""
+        table = np.full((n_states, n_actions), 1.0 / n_actions)
+        return cls.of(table, horizon=horizon, n_states=n_states, n_actions=n_actions)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the state and the stage fix the action."""
+        return self.table.ndim == 2
+
+    @property
+    def horizon(self) -> int:
+        """Number of stages."""
+        return int(self.table.shape[0])
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return int(self.table.shape[1])
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:  # [h, s, a]
+        """The policy as probabilities, whichever kind it is."""
+        if self.deterministic:
+            one_hot = np.arange(self.n_actions) == self.table[..., None]
+            return read_only(one_hot.astype(np.float64))
+        return self.table  # type: ignore[return-value]
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.float64]:  # [h, s, a]
+        """Cumulative probabilities; exactly one from the last possible action on."""
+        sums = np.cumsum(self.probabilities, axis=-1)
+        return read_only(np.where(sums >= sums[..., -1:], 1.0, sums))
+
+    def action(self, stage: int, state: int, uniform: float | None = None) -> int:
+        """The action at one stage and state; a stochastic policy needs a uniform in [0, 1)."""
+        if self.deterministic:
+            return int(self.table[stage, state])
+        if uniform is None:
+            raise ValueError("A stochastic policy needs a uniform in [0, 1) to draw its action with.")
+        return int(np.searchsorted(self.cumulative[stage, state], uniform, side="right"))
+
+    def __repr__(self) -> str:
+        kind = "deterministic" if self.deterministic else "stochastic"
+        return f"Policy({kind}, H={self.horizon}, S={self.n_states}, A={self.n_actions})"

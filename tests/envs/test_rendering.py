@@ -1,0 +1,102 @@
+"""Pictures show the place, the time left and the reward."""
+
+import itertools
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tests.envs.families import FAMILIES, name
+
+every_family = pytest.mark.parametrize("case", FAMILIES, ids=name)
+
+
+def make(id, mode, **arguments):
+    env = gym.make(id, render_mode=mode, **arguments)
+    env.reset(seed=0)
+    return env
+
+
+@every_family
+def test_text_shows_title_time_place_and_reward(case):
+    id, arguments = case
+    env = make(id, "ansi", **arguments)
+    H = env.unwrapped.model.horizon
+    first = env.render()
+    assert env.spec.name in first
+    assert f"step 0 of {H} [{'.' * min(40, H)}]" in first
+    assert "a user arrives" in first
+    total = 0.0
+    for h in range(H):
+        _, reward, *_ = env.step(1)
+        total += reward
+        assert f"step {h + 1} of {H}" in env.render()
+        assert f"reward {reward:g}, total {total:g}" in env.render()
+    assert f"[{'#' * min(40, H)}]" in env.render()
+
+
+@every_family
+def test_pixels_change_with_every_step(case):
+    id, arguments = case
+    env = make(id, "rgb_array", **arguments)
+    frames = [env.render()]
+    for _ in range(env.unwrapped.model.horizon):
+        env.step(1)
+        frames.append(env.render())
+    assert all(frame.shape == (360, 720, 3) and frame.dtype == np.uint8 for frame in frames)
+    assert all((before != after).any() for before, after in itertools.pairwise(frames))
+    np.testing.assert_array_equal(frames[-1], env.render())  # rendering is no step
+
+
+def test_the_swimmer_is_where_the_state_is():
+    """Her cap is the only thing of its colour in the water."""
+    env = make("PrivateRL/RiverSwim-v0", "rgb_array", horizon=200)
+    for _ in range(200):
+        state, *_ = env.step(1)
+        water = env.render()[72:300, 96:624].astype(int)
+        cap = (np.abs(water - (213, 94, 0)).sum(axis=2) < 20).any(axis=0)
+        assert int(np.flatnonzero(cap).mean() // (528 / 6)) == state
+
+
+def test_a_window_opens_and_closes():
+    env = make("PrivateRL/RiverSwim-v0", "human")
+    env.metadata["render_fps"] = 1000
+    for _ in range(3):
+        env.step(1)
+    assert env.render() is None
+    env.close()
+    env.close()
+
+
+def test_large_models_are_drawn_as_a_grid():
+    env = make("PrivateRL/Garnet-v0", "rgb_array", n_states=500, n_actions=8, branching=7)
+    env.step(1)
+    assert env.render().shape == (360, 720, 3)
+    env = make("PrivateRL/Garnet-v0", "ansi", n_states=500)
+    assert "of 0..499" in env.render()
+
+
+def test_without_a_mode_there_is_a_warning():
+    env = gym.make("PrivateRL/RiverSwim-v0").unwrapped
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match="pass render_mode="):
+        assert env.render() is None
+
+
+def test_without_pygame_the_error_says_what_to_do():
+    code = """
+import sys
+sys.modules["pygame"] = None
+import gymnasium as gym, private_rl_gym
+env = gym.make("PrivateRL/RiverSwim-v0", render_mode="rgb_array").unwrapped
+env.reset(seed=0)
+try:
+    env.render()
+except gym.error.DependencyNotInstalled as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install private-rl-gym[rendering]" in done.stdout
+    assert "render_mode='ansi'" in done.stdout

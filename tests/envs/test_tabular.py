@@ -1,0 +1,61 @@
+"""One user at a time."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import InvalidAction, ResetNeeded
+
+from private_rl_gym.envs import TabularEnv, TabularModel
+
+
+@pytest.fixture
+def env():
+    return TabularEnv(TabularModel([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [0.5]], horizon=2))
+
+
+def test_a_tape_decides_everything(env):
+    heads = [0.0, 0.9, 0.7, 0.4, 0.2]
+    assert env.reset(options={"user": heads}) == (0, {})
+    assert env.step(0) == (1, 0.0, False, False, {})
+    assert env.step(0) == (0, 1.0, True, False, {})
+
+
+def test_a_tape_leaves_the_generator_alone(env):
+    env.reset(seed=5)
+    first = env.np_random.random()
+    env.reset(seed=5)
+    env.reset(options={"user": np.zeros(5)})
+    assert env.np_random.random() == first
+
+
+def test_stepping_after_the_end_gets_a_sentence(env):
+    with pytest.raises(ResetNeeded, match=r"no user yet: call reset\(\)"):
+        env.step(0)
+    env.reset(seed=0)
+    env.step(0)
+    env.step(0)
+    with pytest.raises(ResetNeeded, match=r"episode ended after 2 steps: call reset\(\)"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("action", [1, -1, 0.0, "left", None, [0]])
+def test_an_action_outside_the_space_gets_a_sentence(env, action):
+    env.reset(seed=0)
+    with pytest.raises(InvalidAction, match=r"is not a whole number in 0..0"):
+        env.step(action)
+    assert env.step(0)[0] in (0, 1)  # and the episode goes on
+
+
+def test_a_tape_of_the_wrong_shape_gets_a_sentence(env):
+    with pytest.raises(ValueError, match=r"shape \(4,\), not \(5,\): it must hold 5 uniforms"):
+        env.reset(options={"user": np.zeros(4)})
+
+
+def test_a_horizon_of_zero_gets_a_sentence():
+    with pytest.raises(ValueError, match="horizon is 0: it must be at least 1"):
+        gym.make("PrivateRL/RiverSwim-v0", horizon=0)
+
+
+def test_raw_data_stays_out_of_repr(env):
+    env.reset(options={"user": np.full(5, 0.123456)})
+    assert "0.123" not in repr(env) + str(env)
