@@ -1,0 +1,36 @@
+"""The site: hand-written pages in Markdown, and pages that are made from the package itself."""
+
+import sys
+from pathlib import Path
+
+import private_rl_gym
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "private_rl_gym"
+author = "The private_rl_gym developers"
+copyright = author
+release = version = private_rl_gym.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "environment_pages",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+copybutton_exclude = ".linenos, .gp, .go"
+
+html_theme = "furo"
+html_title = "private_rl_gym"
+html_static_path = ["_static"]
