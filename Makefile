@@ -33,9 +33,11 @@ bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) docs/_build docs/environments demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/environments demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here: try make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "Python 3.10 or newer is needed: try make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)

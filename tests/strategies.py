@@ -48,12 +48,17 @@ def policies(draw, model):
 def tapes(draw, model, users):
     """Tapes of ordinary uniforms, with some that sit exactly on, or just below, a boundary between outcomes."""
     rng = np.random.default_rng(draw(seeds))
-    drawn = model.draw_users(rng, users)
-    edges = np.unique(np.concatenate([[0.0], model.tables.cumulative, model.tables.rewards]))
+    return on_edges(rng, model, model.draw_users(rng, users), draw(st.sampled_from([0.0, 0.3])))
+
+
+def on_edges(rng, model, drawn, share):
+    """Uniforms of which a share is moved onto, or just below, a boundary between outcomes of the model."""
+    tables = model.tables
+    edges = np.unique(np.concatenate([[0.0], tables.cumulative, tables.initial_cumulative, tables.rewards]))
     edges = np.concatenate([edges, np.nextafter(edges, 0.0)])
     edges = edges[(edges >= 0.0) & (edges < 1.0)]
-    on_edge = rng.random(drawn.shape) < draw(st.sampled_from([0.0, 0.3]))
-    drawn[on_edge] = rng.choice(edges, size=int(on_edge.sum()))
+    moved = rng.random(drawn.shape) < share
+    drawn[moved] = rng.choice(edges, size=int(moved.sum()))
     return drawn
 
 

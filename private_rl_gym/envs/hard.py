@@ -19,10 +19,10 @@ def hard_model(n: int, m: int, alpha: float, instance: Sequence[int], horizon: i
     """The model of PUCB, section 6.2: states 0..n-1 to start in, then ``plus`` (n) and ``minus`` (n + 1)."""
     n = positive_integer(n, "n", "start states")
     m = positive_integer(m, "m", "actions besides action 0")
-    if not 0.0 < alpha <= 0.5:
-        raise ValueError(f"alpha is {alpha}: the gap must lie in (0, 1/2], because 1/2 + alpha is a probability.")
-    best = np.array(instance)
-    if best.shape != (n,) or not np.issubdtype(best.dtype, np.integer) or best.min() < 0 or best.max() > m:
+    if not isinstance(alpha, float | int | np.number) or not 0.0 < alpha <= 0.5:
+        raise ValueError(f"alpha is {alpha!r}: the gap must lie in (0, 1/2], because 1/2 + alpha is a probability.")
+    best = tuple(instance) if isinstance(instance, Sequence | np.ndarray) else ()
+    if len(best) != n or not all(isinstance(arm, int | np.integer) and 0 <= arm <= m for arm in best):
         raise ValueError(
             f"instance is {instance!r}: it must name the best action, one of 0..{m}, of each of the {n} start states."
         )
@@ -90,7 +90,7 @@ class HardMDP(TabularEnv):
         observe_time: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self.instance = _default_instance(n, m) if instance is None else tuple(instance)
+        self.instance = _default_instance(n, m) if instance is None else instance
         model = hard_model(n, m, alpha, self.instance, horizon)
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,9 +50,14 @@ class Mixture:
                 f"reward_features have shape {varphi.shape} and reward_weights {eta.shape}: they must be [s, a, j] "
                 "and [h, j], with the kernels' states and actions."
             )
-        norm = float(np.linalg.norm(varphi, axis=2).max())
-        if norm > 1.0 + 1e-9:
-            raise ValueError(f"reward_features have norm {norm:g}: the model asks for at most 1. Scale them down.")
+        for name, rows, limit in (
+            ("reward_features", varphi, 1.0),
+            ("weights", theta, np.sqrt(theta.shape[1])),
+            ("reward_weights", eta, np.sqrt(eta.shape[1])),
+        ):
+            norm = float(np.linalg.norm(rows, axis=-1).max())
+            if norm > limit + 1e-9:
+                raise ValueError(f"{name} have norm {norm:g}: the model asks for at most {limit:g}. Scale them down.")
         fields = {"kernels": psi, "weights": theta, "reward_features": varphi, "reward_weights": eta}
         for name, value in fields.items():
             object.__setattr__(self, name, read_only(value))
@@ -70,6 +76,9 @@ class Mixture:
         transitions = np.tensordot(self.weights, self.kernels, axes=1)
         rewards = np.moveaxis(self.reward_features @ self.reward_weights.T, -1, 0)
         return TabularModel(transitions, rewards, initial, horizon, reward_law)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mixture, (self.kernels, self.weights, self.reward_features, self.reward_weights)
 
     def __repr__(self) -> str:
         d, S, A, _ = self.kernels.shape

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.arrays import (
     as_array,
-    check_distributions,
+    as_distributions,
     check_unit_interval,
     positive_integer,
     read_only,
@@ -22,7 +22,7 @@ from private_rl_gym.planning.sampling import SamplingTables, tape_length
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from private_rl_gym.planning.rollout import Trajectories
+    from private_rl_gym.planning.simulate import Trajectories
     from private_rl_gym.planning.solve import Plan
 
 __all__ = ["RewardLaw", "TabularModel"]
@@ -91,7 +91,7 @@ class TabularModel:
                 f"transitions have shape {P.shape}: they must be [s, a, s'] with as many s as s', or [h, s, a, s'] "
                 f"with one h for each of the {H} steps."
             )
-        check_distributions(P, "transitions", "(stage, state, action)")
+        P = as_distributions(P, "transitions", "(stage, state, action)")
         _, S, A, _ = P.shape
         if reward_law not in get_args(RewardLaw):
             raise ValueError(f"reward_law is {reward_law!r}: it must be one of {', '.join(get_args(RewardLaw))}.")
@@ -128,6 +128,7 @@ class TabularModel:
 
         A step that ends the episode leads to one more state, absorbing, in which nothing is earned until the
         horizon: every episode has the same length, and values are those of the environment cut at the horizon.
+        (Where one action can end an episode with different rewards, each of these rewards has a state of its own.)
 
         Args:
             env: The environment, wrapped or not.
@@ -217,7 +218,9 @@ class TabularModel:
 
     def draw_users(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:  # [user, uniform]
         """Tapes of new users: the same, from the same generator, as one ``reset`` after another draws."""
-        return rng.random((users, self.tape_length))
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"Users are drawn from a numpy Generator, such as env.np_random, not from {rng!r}.")
+        return rng.random((positive_integer(users, "users", "users"), self.tape_length))
 
     def rollout(
         self,
@@ -226,7 +229,7 @@ class TabularModel:
         action_uniforms: NDArray[np.float64] | None = None,
     ) -> Trajectories:
         """Let the users behind ``tapes`` run a policy: see :func:`private_rl_gym.planning.rollout`."""
-        from private_rl_gym.planning.rollout import rollout
+        from private_rl_gym.planning.simulate import rollout
 
         return rollout(self.tables, self.policy(policy), tapes, action_uniforms)
 
@@ -279,5 +282,4 @@ def _initial(values: ArrayLike, n_states: int) -> NDArray[np.float64]:
             f"initial has shape {array.shape}: it must be a start state, or one probability for each of the "
             f"{n_states} states."
         )
-    check_distributions(array, "initial", "model")
-    return array
+    return as_distributions(array, "initial", "model")

@@ -61,7 +61,7 @@ VARIANTS: dict[str, Current] = {
 
 def current_named(variant: str) -> Current:
     """The river of that name, or a sentence with the names there are."""
-    if variant not in VARIANTS:
+    if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"There is no RiverSwim variant {variant!r}: choose one of {', '.join(sorted(VARIANTS))}.")
     return VARIANTS[variant]
 

@@ -45,8 +45,8 @@ class RiverSwimMixture(TabularEnv):
     """The very river of RiverSwim, told as a linear mixture, so that tabular and linear learners meet.
 
     ## Description
-    Transitions and rewards are exactly those of `PrivateRL/RiverSwim-v0` with the same variant, and so is V*. But
-    here they are a mixture of d = 3 known currents, one that carries back, one that holds, one that carries
+    Transitions and rewards are those of `PrivateRL/RiverSwim-v0` with the same variant (up to rounding), and so is
+    V*. But here they are a mixture of d = 3 known currents, one that carries back, one that holds, one that carries
     forward, whose hidden weights are the probabilities of the middle of the river (0.05, 0.6, 0.35 for
     `"osband"`). `env.unwrapped.mixture` holds kernels, features and weights.
 

@@ -16,7 +16,7 @@ from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.rendering import GraphScene, Path, Scene, Window, picture, text
 from private_rl_gym.planning.sampling import check_tapes
 
-__all__ = ["Observation", "TabularEnv", "observation_space"]
+__all__ = ["Observation", "TabularEnv", "observation_space", "user_option"]
 
 Observation = int | NDArray[np.int64]
 
@@ -28,6 +28,14 @@ def observation_space(model: TabularModel, observe_time: bool) -> spaces.Space[A
     if observe_time:
         return spaces.MultiDiscrete([model.horizon, model.n_states])
     return spaces.Discrete(model.n_states)
+
+
+def user_option(options: dict[str, Any] | None) -> Any:
+    """What ``options["user"]`` says; any other option is refused, so that a misspelt one is not silently ignored."""
+    unknown = set(options or ()) - {"user"}
+    if unknown:
+        raise ValueError(f"There is no reset option {min(map(str, unknown))!r}: the only one is 'user', for tapes.")
+    return None if options is None else options.get("user")
 
 
 class TabularEnv(gym.Env[Observation, int]):
@@ -59,6 +67,12 @@ class TabularEnv(gym.Env[Observation, int]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}  # type: ignore[misc]
 
     def __init__(self, model: TabularModel, *, observe_time: bool = False, render_mode: str | None = None) -> None:
+        if not isinstance(model, TabularModel):
+            raise TypeError(f"TabularEnv is made from a TabularModel, not from {type(model).__name__}.")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(
+                f"render_mode is {render_mode!r}: choose one of {', '.join(self.metadata['render_modes'])}, or None."
+            )
         self.model = model
         self.observe_time = observe_time
         self.render_mode = render_mode
@@ -81,11 +95,11 @@ class TabularEnv(gym.Env[Observation, int]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Meet the next user: the one in ``options["user"]``, or a new one."""
         super().reset(seed=seed)
-        tape = None if options is None else options.get("user")
+        tape = user_option(options)
         if tape is None:
             self._tape = self.np_random.random(self.model.tape_length).tolist()
         else:
-            self._tape = check_tapes(tape, self._horizon, users=None).tolist()
+            self._tape = check_tapes(tape, self._horizon, one=True).tolist()
         tables = self.model.tables
         first = int(np.searchsorted(tables.initial_cumulative, self._tape[0], side="right"))
         self._state = int(tables.initial_states[first])
@@ -129,6 +143,8 @@ class TabularEnv(gym.Env[Observation, int]):
                 "gym.make."
             )
             return None
+        if not self._tape:
+            raise ResetNeeded("There is no user to show yet: call reset() before render().")
         scene = self.scene()
         if self.render_mode == "ansi":
             return text(scene, self._path)

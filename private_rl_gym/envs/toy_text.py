@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +18,11 @@ def read_toy_text(
     env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None
 ) -> TabularModel:
     """The model behind ``env.unwrapped.P``: see :meth:`TabularModel.from_gym`."""
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"from_gym reads an environment, not {env!r}: make it first, with gym.make.")
     bare = env.unwrapped
+    if getattr(bare, "fickle_passenger", False):
+        raise ValueError("Taxi's fickle passenger is not in its transition table: read the environment without it.")
     table = getattr(bare, "P", None)
     initial = getattr(bare, "initial_state_distrib", None)
     if table is None or initial is None:
@@ -28,25 +33,40 @@ def read_toy_text(
     H = positive_integer(_horizon(env) if horizon is None else horizon, "horizon", "steps in an episode")
     S, A = len(table), len(table[0])
     low, high = _reward_range(table, reward_range, type(bare).__name__)
-    end = S  # the one more state, in which an episode that ended early waits for the horizon
-    P = np.zeros((S + 1, A, S + 1))
+    ends = _end_states(table)
+    P = np.zeros((S + len(set(ends.values())), A, S + len(set(ends.values()))))
     weighted = np.zeros_like(P)  # reward times probability
-    P[end, :, end] = 1.0
-    weighted[end, :, end] = (0.0 - low) / (high - low)
+    for end in range(S, len(P)):
+        P[end, :, end] = 1.0
+        weighted[end, :, end] = (0.0 - low) / (high - low)
     for s, actions in table.items():
         for a, outcomes in actions.items():
             for probability, successor, reward, terminated in outcomes:
-                target = end if terminated else successor
+                target = ends[reward] if terminated else successor
                 P[s, a, target] += probability
                 weighted[s, a, target] += probability * (reward - low) / (high - low)
     rewards = np.divide(weighted, P, out=np.zeros_like(P), where=P > 0)
     return TabularModel(
         P,
-        initial=np.append(initial, 0.0),
+        initial=np.append(initial, np.zeros(len(P) - S)),
         horizon=H,
         reward_law="fixed",
         outcome_rewards=np.clip(rewards, 0.0, 1.0),  # rounding only: the range was checked
     )
+
+
+def _end_states(table: Any) -> dict[float, int]:
+    """Where an episode that ended early waits for the horizon, by the reward that it ended with.
+
+    One state serves all, unless one action can end an episode with different rewards: these would be averaged.
+    """
+    rewards = sorted(
+        {entry[2] for actions in table.values() for found in actions.values() for entry in found if entry[3]}
+    )
+    mixed = any(
+        len({entry[2] for entry in found if entry[3]}) > 1 for actions in table.values() for found in actions.values()
+    )
+    return {reward: len(table) + (place if mixed else 0) for place, reward in enumerate(rewards)}
 
 
 def _horizon(env: gym.Env[Any, Any]) -> int:
@@ -59,9 +79,14 @@ def _horizon(env: gym.Env[Any, Any]) -> int:
 def _reward_range(table: Any, given: tuple[float, float] | None, name: str) -> tuple[float, float]:
     rewards = [entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes]
     least, most = float(min(0.0, *rewards)), float(max(0.0, *rewards))
-    low, high = (0.0, 1.0) if given is None else given
-    if low >= high:
-        raise ValueError(f"reward_range is {given}: its first number must be below its second.")
+    try:
+        low, high = (0.0, 1.0) if given is None else (float(given[0]), float(given[1]))
+    except (TypeError, ValueError, IndexError):
+        raise ValueError(
+            f"reward_range is {given!r}: it must be two numbers, the least and the largest reward."
+        ) from None
+    if not (low < high and math.isfinite(high - low)):
+        raise ValueError(f"reward_range is {given}: its first number must be below its second, and both finite.")
     if least < low or most > high:
         hint = f"reward_range=({least:g}, {most:g})"
         raise ValueError(

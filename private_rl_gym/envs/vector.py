@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from private_rl_gym.envs.rendering import Path, picture, text
-from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.sampling import check_tapes
 
@@ -52,6 +52,8 @@ class TabularVectorEnv(VectorEnv[Integers, Integers, NDArray[Any]]):
     }
 
     def __init__(self, env: TabularEnv, num_envs: int = 1) -> None:
+        if not isinstance(env, TabularEnv):
+            raise TypeError(f"TabularVectorEnv is made from a TabularEnv, not from {env!r}: pass env.unwrapped.")
         if env.render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(
                 f"render_mode is {env.render_mode!r}: many users at once render as 'ansi' or 'rgb_array' only."
@@ -77,10 +79,10 @@ class TabularVectorEnv(VectorEnv[Integers, Integers, NDArray[Any]]):
         super().reset(seed=seed)
         if options is not None and "reset_mask" in options:
             raise ValueError("Users come and go together here: reset all of them, without a reset_mask.")
-        tapes = None if options is None else options.get("user")
+        tapes = user_option(options)
         if tapes is None:
             tapes = self.model.draw_users(self.np_random, self.num_envs)
-        self._tapes = np.ascontiguousarray(check_tapes(tapes, self.model.horizon, self.num_envs).T)
+        self._tapes = np.array(check_tapes(tapes, self.model.horizon, self.num_envs).T, order="C")  # a copy
         tables = self.model.tables
         first = np.searchsorted(tables.initial_cumulative, self._tapes[0], side="right")
         self._states = tables.initial_states[first]

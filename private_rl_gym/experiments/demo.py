@@ -117,6 +117,10 @@ def main(arguments: list[str] | None = None) -> Path:
     options = parser.parse_args(arguments)
     if options.users < 1:
         parser.error(f"--users is {options.users}: it must be at least 1.")
+    if options.seed < 0:
+        parser.error(f"--seed is {options.seed}: it must be 0 or more.")
+    if options.out.exists() and not options.out.is_dir():
+        parser.error(f"--out is {options.out}, which is a file: name a folder.")
     try:
         env = gym.make("PrivateRL/RiverSwim-v0", horizon=options.horizon, render_mode="rgb_array")
     except ValueError as error:

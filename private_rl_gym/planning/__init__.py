@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from private_rl_gym.planning.policy import Policy
-    from private_rl_gym.planning.rollout import Trajectories, rollout
     from private_rl_gym.planning.sampling import SamplingTables
+    from private_rl_gym.planning.simulate import Trajectories, rollout
     from private_rl_gym.planning.solve import (
         Plan,
         backward_induction,
@@ -41,8 +41,8 @@ __all__ = [
 
 _HOMES = {
     "Policy": "policy",
-    "Trajectories": "rollout",
-    "rollout": "rollout",
+    "Trajectories": "simulate",
+    "rollout": "simulate",
     "SamplingTables": "sampling",
     "Plan": "solve",
     "backward_induction": "solve",
@@ -56,5 +56,5 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # the function, not the submodule of the same name
+    globals()[name] = value
     return value

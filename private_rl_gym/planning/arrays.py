@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_array", "check_distributions", "check_unit_interval", "positive_integer", "read_only"]
+__all__ = ["as_array", "as_distributions", "check_unit_interval", "cumulative", "positive_integer", "read_only"]
 
-TOLERANCE = 1e-8
-"""How far from one the sum of a probability distribution may be."""
+TOLERANCE = 1e-6
+"""How far from one the sum of a probability distribution may be: as far as single precision gets."""
+
+EXACT = 1e-12
+"""Sums that are nearer to one than this are left as they are."""
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -25,8 +28,11 @@ def as_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
     return array
 
 
-def check_distributions(array: NDArray[np.float64], name: str, per: str) -> None:
-    """Refuse rows (the last axis) that are not probability distributions, one for every ``per``."""
+def as_distributions(array: NDArray[np.float64], name: str, per: str) -> NDArray[np.float64]:
+    """Rows (the last axis) that are probability distributions, one for every ``per``, or a sentence.
+
+    Rows that are off by rounding are divided by their sums, so that values and simulations mean the same model.
+    """
     if (array < 0).any():
         where = _first(name, array < 0)
         raise ValueError(f"{where} is {array[array < 0][0]:g}: a probability cannot be negative.")
@@ -34,14 +40,24 @@ def check_distributions(array: NDArray[np.float64], name: str, per: str) -> None
     wrong = np.abs(sums - 1.0) > TOLERANCE
     if wrong.any():
         value = sums[wrong].flat[0]
-        raise ValueError(f"{_first(name, wrong)} sums to {value:g}, not to 1: each {per} needs a distribution.")
+        raise ValueError(f"{_first(name, wrong)} sums to {value:.8g}, not to 1: each {per} needs a distribution.")
+    off = np.abs(sums - 1.0) > EXACT
+    return np.where(off[..., None], array / sums[..., None], array)
+
+
+def cumulative(distributions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cumulative probabilities along the last axis, exactly one from the last possible outcome on."""
+    sums = np.minimum(np.cumsum(distributions, axis=-1), 1.0)
+    possible = distributions > 0
+    later: NDArray[np.int64] = np.cumsum(possible[..., ::-1], axis=-1)[..., ::-1] - possible  # possible outcomes after this one
+    return np.where(later == 0, 1.0, sums)
 
 
 def check_unit_interval(array: NDArray[np.float64], name: str, remedy: str) -> None:
     """Refuse values outside [0, 1], and say what to do about it."""
     wrong = (array < 0) | (array > 1)
     if wrong.any():
-        raise ValueError(f"{_first(name, wrong)} is {array[wrong][0]:g}, outside [0, 1]: {remedy}")
+        raise ValueError(f"{_first(name, wrong)} is {array[wrong][0]:.16g}, outside [0, 1]: {remedy}")
 
 
 def positive_integer(value: Any, name: str, unit: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
@@ -17,4 +18,8 @@ def compiled(function: F) -> F:
 
     No fast-math: sums run in the order in which they are written, so that every engine sees the same numbers.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    njit: Any = partial(numba.njit, nogil=True, error_model="numpy")
+    try:
+        return cast(F, njit(cache=True)(function))
+    except RuntimeError:  # nowhere to keep it, as in a read-only container: compile in every process
+        return cast(F, njit()(function))

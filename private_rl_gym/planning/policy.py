@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from private_rl_gym.planning.arrays import as_array, check_distributions, read_only
+from private_rl_gym.planning.arrays import as_array, as_distributions, cumulative, positive_integer, read_only
 
 __all__ = ["Policy"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
+@dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
 class Policy:
     """What to do at each stage and state.
 
@@ -34,6 +35,15 @@ class Policy:
     table: NDArray[np.int64] | NDArray[np.float64]  # [h, s] actions, or [h, s, a] probabilities
     n_actions: int
 
+    def __init__(self, table: ArrayLike, n_actions: int) -> None:
+        """A policy for every stage: see :meth:`of` for one that is the same at all of them."""
+        shape = np.shape(table)
+        if len(shape) < 2:
+            raise ValueError(f"The policy has shape {shape}: it must be [h, s] or [h, s, a]. Policy.of takes less.")
+        checked = Policy.of(table, horizon=shape[0], n_states=shape[1], n_actions=n_actions)
+        object.__setattr__(self, "table", checked.table)
+        object.__setattr__(self, "n_actions", checked.n_actions)
+
     @classmethod
     def of(cls, table: Policy | ArrayLike, *, horizon: int, n_states: int, n_actions: int) -> Policy:
         """The policy in ``table``, checked against the sizes of a model.
@@ -44,8 +54,15 @@ class Policy:
             n_states: Number of states.
             n_actions: Number of actions.
         """
-        values = table.table if isinstance(table, Policy) else np.asarray(table)
-        sizes = (horizon, n_states, n_actions)
+        sizes = (
+            positive_integer(horizon, "horizon", "stages"),
+            positive_integer(n_states, "n_states", "states"),
+            positive_integer(n_actions, "n_actions", "actions"),
+        )
+        try:
+            values = table.table if isinstance(table, Policy) else np.asarray(table)
+        except ValueError:
+            raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if np.issubdtype(values.dtype, np.integer):
             shape: tuple[int, ...] = sizes[:2]
             found = values.astype(np.int64)
@@ -63,13 +80,21 @@ class Policy:
                 f"actions it must be integers {sizes[:2]} or {sizes[1:2]}, or probabilities {sizes} or {sizes[1:]}."
             )
         if len(shape) == 3:
-            check_distributions(np.asarray(found, dtype=np.float64), "policy", "state")
-        return cls(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+            found = as_distributions(found, "policy", "state")  # type: ignore[assignment,arg-type]
+        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+
+    @classmethod
+    def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:
+        """The policy in an array that is known to be right, such as one that a solver made: nothing is checked."""
+        policy = object.__new__(cls)
+        object.__setattr__(policy, "table", table)
+        object.__setattr__(policy, "n_actions", n_actions)
+        return policy
 
     @classmethod
     def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
         """The policy that chooses every action equally often."""
-        table = np.full((n_states, n_actions), 1.0 / n_actions)
+        table = np.full((n_states, n_actions), 1.0 / positive_integer(n_actions, "n_actions", "actions"))
         return cls.of(table, horizon=horizon, n_states=n_states, n_actions=n_actions)
 
     @property
@@ -98,16 +123,23 @@ class Policy:
     @cached_property
     def cumulative(self) -> NDArray[np.float64]:  # [h, s, a]
         """Cumulative probabilities; exactly one from the last possible action on."""
-        sums = np.cumsum(self.probabilities, axis=-1)
-        return read_only(np.where(sums >= sums[..., -1:], 1.0, sums))
+        return read_only(cumulative(self.probabilities))
 
     def action(self, stage: int, state: int, uniform: float | None = None) -> int:
         """The action at one stage and state; a stochastic policy needs a uniform in [0, 1)."""
+        if not (0 <= stage < self.horizon and 0 <= state < self.n_states):
+            raise ValueError(
+                f"There is no stage {stage} with state {state} in this policy: it has {self.horizon} stages and "
+                f"{self.n_states} states."
+            )
         if self.deterministic:
             return int(self.table[stage, state])
-        if uniform is None:
-            raise ValueError("A stochastic policy needs a uniform in [0, 1) to draw its action with.")
+        if uniform is None or not 0.0 <= uniform < 1.0:
+            raise ValueError(f"A stochastic policy needs a uniform in [0, 1) to draw its action with, not {uniform}.")
         return int(np.searchsorted(self.cumulative[stage, state], uniform, side="right"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Policy, (self.table, self.n_actions)
 
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else "stochastic"

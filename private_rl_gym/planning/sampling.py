@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.arrays import cumulative, read_only
 
 __all__ = ["SamplingTables", "check_tapes", "tape_length"]
 
@@ -29,18 +29,24 @@ def tape_length(horizon: int) -> int:
     return 2 * horizon + 1
 
 
-def check_tapes(tapes: Any, horizon: int, users: int | None) -> NDArray[np.float64]:
-    """``tapes`` as an array ``[user, uniform]`` (``[uniform]`` if ``users`` is None), or a sentence.
+def check_tapes(tapes: Any, horizon: int, users: int | None = None, *, one: bool = False) -> NDArray[np.float64]:
+    """``tapes`` as an array ``[user, uniform]`` (of so many users, or of any number), or a sentence.
+
+    With ``one``, the tape of one user, ``[uniform]``.
 
     Values of a tape are a user's data and stay out of the sentence.
     """
     length = tape_length(horizon)
-    shape = (length,) if users is None else (users, length)
-    wanted = f"{length} uniforms (1 + 2 * horizon)" + ("" if users is None else f" for each of {users} users")
+    wanted = f"{length} uniforms (1 + 2 * horizon)"
+    if not one:
+        wanted += " for each user" if users is None else f" for each of {users} users"
     try:
         array = np.asarray(tapes, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"The tape is not an array of numbers: it must hold {wanted}.") from None
+    if users is None and array.ndim == 2:
+        users = len(array)
+    shape = (length,) if one else (1 if users is None else users, length)
     if array.shape != shape:
         raise ValueError(f"The tape has shape {array.shape}, not {shape}: it must hold {wanted}.")
     if not ((array >= 0.0) & (array < 1.0)).all():
@@ -84,7 +90,7 @@ class SamplingTables:
         if rewards.ndim == 3:
             rewards = rewards[..., None]
         dense = np.broadcast_to(transitions, (stages, *transitions.shape[1:]))
-        offsets, successors, cumulative = _pack(dense.reshape(-1, n_states))
+        offsets, successors, sums = _pack(dense.reshape(-1, n_states))
         means = np.broadcast_to(rewards, dense.shape)[dense > 0]
         _, initial_states, initial_cumulative = _pack(initial[None, :])
         return cls(
@@ -94,7 +100,7 @@ class SamplingTables:
             stationary=stages == 1,
             bernoulli=bernoulli,
             offsets=read_only(offsets),
-            cumulative=read_only(cumulative),
+            cumulative=read_only(sums),
             successors=read_only(successors),
             rewards=read_only(np.ascontiguousarray(means)),
             initial_cumulative=read_only(initial_cumulative),
@@ -115,6 +121,4 @@ def _pack(
     possible = distributions > 0
     offsets = np.concatenate([[0], np.cumsum(possible.sum(axis=1))]).astype(np.int64)
     outcomes = np.nonzero(possible)[1].astype(np.int64)
-    cumulative = np.cumsum(distributions, axis=1)[possible]
-    cumulative[offsets[1:] - 1] = 1.0
-    return offsets, outcomes, cumulative
+    return offsets, outcomes, cumulative(distributions)[possible]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from private_rl_gym.planning.arrays import positive_integer, read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.policy import Policy
 
@@ -28,7 +29,7 @@ class Plan:
     @property
     def policy(self) -> Policy:
         """The greedy policy."""
-        return Policy(self.actions, self.q.shape[2])
+        return Policy.trusted(read_only(self.actions), self.q.shape[2])
 
     def __repr__(self) -> str:
         horizon, n_states, n_actions = self.q.shape
@@ -41,7 +42,8 @@ def backward_induction(
     horizon: int,
 ) -> Plan:
     """Optimal values and policy of a finite-horizon model."""
-    return Plan(*_backward(transitions, rewards, horizon))
+    P, r = _checked(transitions, rewards, positive_integer(horizon, "horizon", "stages"))
+    return Plan(*_backward(P, r, horizon))
 
 
 def optimistic_backward_induction(
@@ -61,13 +63,23 @@ def optimistic_backward_induction(
         ceiling: The largest value possible from each stage on; H - h by default.
         previous: An earlier Q that the new one must not exceed, for learners whose Q never rises.
     """
-    horizon = bonus.shape[0]
+    if bonus.ndim != 3:
+        raise ValueError(f"The bonus has shape {bonus.shape}: it must be [h, s, a].")
+    horizon = len(bonus)
+    P, r = _checked(transitions, rewards, horizon)
+    if bonus.shape != (horizon, *r.shape[1:]):
+        raise ValueError(f"The bonus has shape {bonus.shape}: with these rewards it must be {(horizon, *r.shape[1:])}.")
     tops = np.arange(horizon, 0, -1.0) if ceiling is None else np.asarray(ceiling, dtype=np.float64)
-    caps = np.empty_like(bonus)
+    if tops.shape not in ((), (horizon,)) or np.isnan(bonus).any():
+        raise ValueError(
+            f"The ceiling has shape {tops.shape}, and {np.isnan(bonus).sum()} bonuses are not numbers: give "
+            f"one ceiling, or one for each of the {horizon} stages, and a bonus without gaps."
+        )
+    caps = np.empty(bonus.shape)
     caps[:] = tops[..., None, None]
     if previous is not None:
         np.minimum(caps, previous, out=caps)
-    return Plan(*_backward_optimistic(transitions, rewards, bonus, caps))
+    return Plan(*_backward_optimistic(P, r, np.asarray(bonus, dtype=np.float64), caps))
 
 
 def evaluate_policy(
@@ -76,9 +88,11 @@ def evaluate_policy(
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s], h = 0..H
     """The value of ``policy`` from every stage and state."""
+    P, r = _checked(transitions, rewards, policy.horizon)
+    _check_fit(policy, P)
     if policy.deterministic:
-        return np.asarray(_evaluate_deterministic(transitions, rewards, policy.table))
-    return np.asarray(_evaluate_stochastic(transitions, rewards, policy.table))
+        return np.asarray(_evaluate_deterministic(P, r, policy.table))
+    return np.asarray(_evaluate_stochastic(P, r, policy.table))
 
 
 def occupancy(
@@ -87,7 +101,32 @@ def occupancy(
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s, a]
     """The probability that ``policy`` is in state s and does a at stage h."""
-    return np.asarray(_occupancy(transitions, initial, policy.probabilities))
+    P, _ = _checked(transitions, None, policy.horizon)
+    _check_fit(policy, P)
+    if initial.shape != P.shape[1:2]:
+        raise ValueError(f"initial has shape {initial.shape}: it must be one probability a state, {P.shape[1:2]}.")
+    return np.asarray(_occupancy(P, np.asarray(initial, dtype=np.float64), policy.probabilities))
+
+
+def _checked(transitions: Any, rewards: Any, horizon: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Arrays that the compiled functions can walk through without leaving them."""
+    P = np.ascontiguousarray(transitions, dtype=np.float64)
+    if P.ndim != 4 or P.shape[1] != P.shape[3] or len(P) not in (1, horizon):
+        raise ValueError(f"transitions have shape {P.shape}: they must be [h, s, a, s'], with one h, or {horizon}.")
+    r = np.zeros((1, *P.shape[1:3])) if rewards is None else np.ascontiguousarray(rewards, dtype=np.float64)
+    if r.shape not in ((1, *P.shape[1:3]), (horizon, *P.shape[1:3])):
+        raise ValueError(
+            f"rewards have shape {r.shape}: with these transitions they must be {(horizon, *P.shape[1:3])}, or the "
+            "same with one h."
+        )
+    return P, r
+
+
+def _check_fit(policy: Policy, transitions: NDArray[np.float64]) -> None:
+    if (policy.n_states, policy.n_actions) != transitions.shape[1:3]:
+        raise ValueError(
+            f"{policy} does not fit the transitions: they have S={transitions.shape[1]}, A={transitions.shape[2]}."
+        )
 
 
 @compiled

@@ -40,6 +40,10 @@ def test_every_instance(n, m, H):
         assert model.optimum.actions[0, :n].tolist() == list(instance)
 
 
+def test_the_default_instance_walks_through_the_actions():
+    assert make(n=6, m=3).instance == (1, 2, 3, 0, 1, 2)
+
+
 def test_an_episode_is_all_ones_or_all_zeros():
     model = make().model
     found = model.rollout(model.optimal_policy(), model.draw_users(np.random.default_rng(0), 1000))
@@ -62,7 +66,7 @@ def test_the_bandit_is_the_smallest_member():
         ({"alpha": 0.0}, r"alpha is 0.0"),
         ({"n": 0}, r"n is 0: it must be at least 1 \(start states\)"),
         ({"m": 0}, r"m is 0: it must be at least 1"),
-        ({"n": 2, "instance": [0]}, r"instance is \(0,\): it must name the best action, one of 0..3, of each of the 2"),
+        ({"n": 2, "instance": [0]}, r"instance is \[0\]: it must name the best action, one of 0..3, of each of the 2"),
         ({"n": 1, "instance": [4]}, r"one of 0..3"),
         ({"horizon": 0}, r"horizon is 0"),
     ],

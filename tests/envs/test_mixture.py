@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.envs import Mixture
-from private_rl_gym.envs.generation import instance_generator
+from private_rl_gym.envs.generation import instance_generator, sparse_distributions
 
 
 def make(id="PrivateRL/LinearMixture-v0", **arguments):
@@ -61,6 +61,26 @@ def test_instances_and_users_have_streams_of_their_own():
     assert not any(np.isin(users, row).any() for row in drawn)
 
 
+def test_random_distributions_are_uniform_on_their_simplex():
+    """The first two moments of a flat Dirichlet, and every state chosen equally often: within five standard errors."""
+    rng = instance_generator("test", 0)
+    rows = sparse_distributions(rng, (20_000,), 6, 3)
+    chosen = (rows > 0).mean(axis=0)
+    assert np.abs(chosen - 0.5).max() < 5 * np.sqrt(0.25 / 20_000)
+    weights = rows[rows > 0]
+    assert abs(weights.mean() - 1 / 3) < 5 * weights.std() / np.sqrt(len(weights))
+    squares = weights**2
+    assert abs(squares.mean() - 1 / 6) < 5 * squares.std() / np.sqrt(len(squares))  # E w^2 = 2 / (3 * 4)
+
+
+@pytest.mark.parametrize("id", ["PrivateRL/LinearMixture-v0", "PrivateRL/Garnet-v0"])
+def test_stages_differ_where_they_may(id):
+    model = make(id, stationary=False).model
+    assert len(model.transitions) == model.horizon
+    assert (model.transitions[0] != model.transitions[1]).any()
+    assert (model.rewards[0] != model.rewards[1]).any()
+
+
 def test_a_garnet_branches_as_stated():
     model = make("PrivateRL/Garnet-v0", n_states=12, branching=4, stationary=False, horizon=3).model
     assert ((model.transitions > 0).sum(axis=-1) == 4).all()
@@ -70,7 +90,7 @@ def test_a_garnet_branches_as_stated():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"branching": 11}, r"branching is 11: it must be between 1 and the number of states, 10"),
+        ({"branching": 11}, r"branching is 11: it must be a whole number between 1 and the number of states, 10"),
         ({"branching": 0}, r"branching is 0"),
         ({"instance_seed": -1}, r"instance_seed is -1"),
         ({"n_states": 0}, r"n_states is 0: it must be at least 1"),

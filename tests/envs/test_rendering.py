@@ -6,8 +6,10 @@ import sys
 
 import gymnasium as gym
 import numpy as np
+import pygame
 import pytest
 
+from private_rl_gym.envs.rendering import Window
 from tests.envs.families import FAMILIES, name
 
 every_family = pytest.mark.parametrize("case", FAMILIES, ids=name)
@@ -50,6 +52,36 @@ def test_pixels_change_with_every_step(case):
     np.testing.assert_array_equal(frames[-1], env.render())  # rendering is no step
 
 
+@every_family
+def test_the_bar_shows_the_time_that_is_left(case):
+    id, arguments = case
+    env = make(id, "rgb_array", **arguments)
+    H = env.unwrapped.model.horizon
+    for h in range(H + 1):
+        bar = env.render()[50, 24:696].sum(axis=1)
+        assert (bar < 200).mean() == pytest.approx(h / H * (bar < 700).mean(), abs=0.035)  # edges are blurred
+        if h < H:
+            env.step(1)
+
+
+def test_the_sign_of_the_bank_that_pays_is_lit():
+    env = make("PrivateRL/RiverSwim-v0", "rgb_array")
+    lit = (213, 94, 0)
+    for action in (1, 0, 0, 0):
+        _, reward, *_ = env.step(action)
+        sign = env.render()[122:128, 20:60]
+        assert (np.abs(sign.astype(int) - lit).sum(axis=2) < 30).all() == (reward > 0)
+    assert reward > 0
+
+
+def test_the_hard_mdp_shows_where_the_arm_led():
+    for place, sign in ((0.0, "(+)"), (0.999, "(-)")):
+        env = gym.make("PrivateRL/HardMDP-v0", render_mode="ansi")
+        env.reset(options={"user": np.full(21, place)})
+        env.step(2)
+        assert f"arm 2 -> {sign}" in env.render()
+
+
 def test_the_swimmer_is_where_the_state_is():
     """Her cap is the only thing of its colour in the water."""
     env = make("PrivateRL/RiverSwim-v0", "rgb_array", horizon=200)
@@ -60,14 +92,36 @@ def test_the_swimmer_is_where_the_state_is():
         assert int(np.flatnonzero(cap).mean() // (528 / 6)) == state
 
 
-def test_a_window_opens_and_closes():
+def test_a_window_opens_and_closes(monkeypatch):
+    shown = []
+    monkeypatch.setattr(Window, "show", lambda _window, _scene, path: shown.append(path.stage))
     env = make("PrivateRL/RiverSwim-v0", "human")
-    env.metadata["render_fps"] = 1000
     for _ in range(3):
         env.step(1)
     assert env.render() is None
+    assert shown == [0, 1, 2, 3, 3]  # at reset, at every step, and when asked
+    monkeypatch.undo()
+    env.render()
+    assert pygame.display.get_init()
+    assert pygame.display.get_surface().get_size() == (720, 360)
     env.close()
+    assert not pygame.display.get_init()
     env.close()
+    env.render()  # and opens again
+    env.close()
+
+
+def test_two_windows_do_not_break_each_other():
+    first, second = (make("PrivateRL/RiverSwim-v0", "human") for _ in range(2))
+    first.close()
+    second.step(1)
+    second.close()
+
+
+def test_there_has_to_be_a_user_to_show():
+    env = gym.make("PrivateRL/RiverSwim-v0", render_mode="ansi").unwrapped
+    with pytest.raises(gym.error.ResetNeeded, match="no user to show yet"):
+        env.render()
 
 
 def test_large_models_are_drawn_as_a_grid():

@@ -53,6 +53,8 @@ def test_the_open_river_has_the_value_that_linear_learners_are_measured_on():
 def test_an_unknown_variant_is_told_the_known_ones():
     with pytest.raises(ValueError, match=r"no RiverSwim variant 'osbant': choose one of open-banks, osband, strehl"):
         make(variant="osbant")
+    with pytest.raises(ValueError, match="choose one of"):
+        make(variant=["osband"])
 
 
 @pytest.mark.parametrize("id", ["PrivateRL/RiverSwim-v0", "PrivateRL/RiverSwimMixture-v0"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.envs import TabularEnv, TabularModel, TabularVectorEnv
 
 
 @pytest.fixture
@@ -49,6 +49,22 @@ def test_an_action_outside_the_space_gets_a_sentence(env, action):
 def test_a_tape_of_the_wrong_shape_gets_a_sentence(env):
     with pytest.raises(ValueError, match=r"shape \(4,\), not \(5,\): it must hold 5 uniforms"):
         env.reset(options={"user": np.zeros(4)})
+
+
+def test_a_misspelt_option_gets_a_sentence(env):
+    with pytest.raises(ValueError, match=r"no reset option 'users': the only one is 'user'"):
+        env.reset(options={"users": np.zeros(5)})
+    with pytest.raises(ValueError, match="no reset option 'users'"):
+        TabularVectorEnv(env, 2).reset(options={"users": np.zeros((2, 5))})
+
+
+def test_what_an_environment_is_made_from_is_checked(env):
+    with pytest.raises(TypeError, match="made from a TabularModel, not from OrderEnforcing"):
+        TabularEnv(gym.make("PrivateRL/RiverSwim-v0"))
+    with pytest.raises(TypeError, match=r"made from a TabularEnv, .*: pass env.unwrapped"):
+        TabularVectorEnv(gym.make("PrivateRL/RiverSwim-v0"), 3)
+    with pytest.raises(ValueError, match="render_mode is 'foo': choose one of ansi, rgb_array, human, or None"):
+        TabularEnv(env.model, render_mode="foo")
 
 
 def test_a_horizon_of_zero_gets_a_sentence():

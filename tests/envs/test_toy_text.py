@@ -63,6 +63,18 @@ def test_an_early_end_leads_to_one_absorbing_state():
     assert [env.step(1)[2] for _ in range(12)] == [False] * 11 + [True]
 
 
+def test_ways_to_end_that_pay_differently_stay_apart():
+    """On the larger lake one step can lead into a hole or to the goal; a user gets 0 or 1, never their average."""
+    model = TabularModel.from_gym(gym.make("FrozenLake-v1", map_name="8x8"), horizon=60)
+    assert model.n_states == 64 + 2
+    assert set(np.unique(model.outcome_rewards)) == {0.0, 1.0}
+
+
+def test_dynamics_that_the_table_does_not_hold_are_refused():
+    with pytest.raises(ValueError, match="fickle passenger is not in its transition table"):
+        TabularModel.from_gym(gym.make("Taxi-v4", fickle_passenger=True), 20, (-10, 20))
+
+
 def test_the_horizon_is_the_environments_own_by_default():
     assert TabularModel.from_gym(gym.make("FrozenLake-v1")).horizon == 100
 
@@ -85,3 +97,5 @@ def test_what_is_missing_gets_a_sentence(id, arguments, sentence):
 def test_an_environment_without_a_table_gets_a_sentence():
     with pytest.raises(TypeError, match="CartPoleEnv has no transition table"):
         TabularModel.from_gym(gym.make("CartPole-v1"))
+    with pytest.raises(TypeError, match=r"make it first, with gym\.make"):
+        TabularModel.from_gym("FrozenLake-v1")

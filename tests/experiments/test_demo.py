@@ -26,7 +26,11 @@ def test_the_demo_leaves_a_figure_and_says_where(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [(["--users", "0"], "--users is 0: it must be at least 1"), (["--horizon", "0"], "horizon is 0")],
+    [
+        (["--users", "0"], "--users is 0: it must be at least 1"),
+        (["--horizon", "0"], "horizon is 0"),
+        (["--seed", "-1"], "--seed is -1"),
+    ],
 )
 def test_wrong_arguments_get_a_sentence(arguments, sentence, capsys):
     with pytest.raises(SystemExit) as stopped:

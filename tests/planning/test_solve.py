@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_rl_gym.planning import (
+    Policy,
     backward_induction,
     evaluate_policy,
     occupancy,
@@ -71,6 +72,29 @@ def test_no_policy_beats_the_optimum(data):
     policy = data.draw(policies(model))
     assert (model.values_of(policy) <= model.optimum.v + 1e-12).all()
     assert model.value_of(model.optimal_policy()) == pytest.approx(model.optimal_value(), abs=1e-12)
+
+
+def test_arrays_that_do_not_fit_get_a_sentence():
+    """The compiled functions do not look where they step, so the door has to be narrow."""
+    P, r = np.ones((1, 2, 2, 2)) / 2, np.zeros((1, 2, 2))
+    policy = Policy.uniform(horizon=3, n_states=3, n_actions=2)
+    with pytest.raises(ValueError, match=r"transitions have shape \(2, 2, 2, 2\): .* with one h, or 3"):
+        backward_induction(np.concatenate([P, P]), r, 3)
+    with pytest.raises(ValueError, match=r"rewards have shape \(1, 1, 2\)"):
+        backward_induction(P, r[:, :1], 3)
+    with pytest.raises(ValueError, match="does not fit the transitions: they have S=2, A=2"):
+        evaluate_policy(P, r, policy)
+    with pytest.raises(ValueError, match="does not fit the transitions"):
+        occupancy(P, np.array([1.0, 0.0]), policy)
+    with pytest.raises(ValueError, match=r"bonus has shape \(3, 2, 1\)"):
+        optimistic_backward_induction(P, r, np.zeros((3, 2, 1)))
+
+
+def test_whole_numbers_are_numbers():
+    P, r = np.ones((1, 1, 1, 1)), np.ones((1, 1, 1))
+    plan = optimistic_backward_induction(P, r, np.zeros((2, 1, 1), dtype=int), ceiling=np.array([1.5, 0.5]))
+    assert plan.v[0, 0] == 1.5
+    assert plan.v[1, 0] == 0.5
 
 
 def test_ties_go_to_the_first_action():

@@ -148,14 +148,18 @@ class Window:
 
     def __init__(self, title: str, fps: int) -> None:
         self._pygame = _pygame()
-        self._pygame.display.init()
-        self._pygame.display.set_caption(title)
-        self._surface = self._pygame.display.set_mode((WIDTH, HEIGHT))
+        self._title = title
         self._clock = self._pygame.time.Clock()
         self._fps = fps
+        self._surface: Any = None
 
     def show(self, scene: Scene, path: Path) -> None:
         """Show a scene, and wait for a frame's time."""
+        display = self._pygame.display
+        if not display.get_init() or display.get_surface() is not self._surface:  # not open, or closed by another env
+            display.init()
+            display.set_caption(self._title)
+            self._surface = display.set_mode((WIDTH, HEIGHT))
         self._surface.blit(_paint(scene, path), (0, 0))
         self._pygame.event.pump()
         self._pygame.display.flip()

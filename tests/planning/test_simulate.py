@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from private_rl_gym.envs import TabularEnv, TabularModel, TabularVectorEnv
 from private_rl_gym.planning.sampling import check_tapes
 from tests.planning import twins
-from tests.strategies import models, policies, random_distributions, seeds, tapes, uniform_policy
+from tests.strategies import models, on_edges, policies, random_distributions, seeds, tapes, uniform_policy
 
 
 def by_steps(model, policy, users, uniforms):
@@ -61,7 +61,11 @@ def test_all_engines_agree_to_the_last_bit(data):
     model = data.draw(models())
     policy = data.draw(policies(model))
     users = data.draw(tapes(model, users=4))
-    uniforms = np.random.default_rng(data.draw(seeds)).random((4, model.horizon))
+    rng = np.random.default_rng(data.draw(seeds))
+    uniforms = rng.random((4, model.horizon))
+    edges = policy.cumulative[policy.cumulative < 1.0]
+    if len(edges):
+        uniforms[rng.random(uniforms.shape) < 0.3] = rng.choice(edges)
     twin = [twins.rollout(model, policy, tape, own) for tape, own in zip(users, uniforms, strict=True)]
     assert by_steps(model, policy, users, uniforms) == twin
     assert by_vector(model, policy, users, uniforms) == twin
@@ -72,11 +76,31 @@ def test_engines_agree_on_a_model_with_many_outcomes():
     """More outcomes than the compiled search looks through one by one."""
     rng = np.random.default_rng(1)
     model = TabularModel(random_distributions(rng, 100, 2, 100), rng.random((100, 2)), 0, horizon=30)
-    users = model.draw_users(rng, 50)
+    users = on_edges(rng, model, model.draw_users(rng, 50), share=0.3)
     uniforms = rng.random((50, 30))
     policy = uniform_policy(model)
+    assert np.diff(model.tables.offsets).max() > 8
     assert by_steps(model, policy, users, uniforms) == by_vector(model, policy, users, uniforms)
     assert by_steps(model, policy, users, uniforms) == by_rollout(model, policy, users, uniforms)
+
+
+def test_rows_that_are_off_by_rounding_mean_one_model():
+    rows = [[[0.5, 0.5 - 5e-7, 1e-17]], [[0, 1, 0]], [[0, 0, 1]]]
+    model = TabularModel(rows, [[1.0]] * 3, horizon=1000)
+    assert model.optimal_value() == pytest.approx(1000, abs=1e-9)
+    policy = model.policy([0, 0, 0])
+    tape = np.full((1, model.tape_length), 1 - 4e-7)
+    assert by_steps(model, policy, tape, tape[:, :1000]) == by_rollout(model, policy, tape, tape[:, :1000])
+
+
+def test_a_tape_is_read_when_it_is_handed_in():
+    model = TabularModel([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.2], [0.8]], horizon=2)
+    for users in (1, 3):
+        tapes = np.zeros((users, 5), order="F")
+        envs = TabularVectorEnv(TabularEnv(model), num_envs=users)
+        envs.reset(options={"user": tapes})
+        tapes[:] = 0.9
+        assert envs.step(np.zeros(users, dtype=int))[0].tolist() == [0] * users
 
 
 def test_drawn_users_are_those_of_reset_after_reset():
@@ -102,15 +126,24 @@ def test_drawn_users_are_those_of_reset_after_reset():
 )
 def test_a_wrong_tape_gets_a_sentence_without_its_values(tape, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
-        check_tapes(tape, horizon=2, users=None)
+        check_tapes(tape, horizon=2, one=True)
     assert "0.1" not in str(caught.value)
 
 
 def test_a_rollout_says_what_is_missing():
     model = TabularModel([[[1.0]], [[1.0]]][:1], [[0.5]], horizon=2)
     users = model.draw_users(np.random.default_rng(0), 3)
-    with pytest.raises(ValueError, match=r"action_uniforms of shape \(3, 2\).*got None"):
+    with pytest.raises(ValueError, match=r"needs action_uniforms of shape \(3, 2\)"):
         model.rollout([[1.0]], users)
+    for wrong in (np.ones((3, 2)), np.full((3, 2), np.nan), np.full((3, 2), -0.1), np.zeros((2, 2))):
+        with pytest.raises(ValueError, match=r"needs action_uniforms .* or values outside \[0, 1\)"):
+            model.rollout([[1.0]], users, wrong)
+    with pytest.raises(ValueError, match="not an array of numbers"):
+        model.rollout([0], "x")
+    with pytest.raises(TypeError, match="drawn from a numpy Generator"):
+        model.draw_users(0, 3)
+    with pytest.raises(ValueError, match="users is -1"):
+        model.draw_users(np.random.default_rng(0), -1)
     with pytest.raises(ValueError, match=r"shape \(5,\), not \(1, 5\)"):
         model.rollout([0], users[0])
 

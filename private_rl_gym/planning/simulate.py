@@ -50,8 +50,7 @@ def rollout(
         action_uniforms: For a stochastic policy, the uniforms ``[user, h]`` that it draws its actions with. They
             belong to whoever runs the policy, not to the user.
     """
-    tapes = np.ascontiguousarray(tapes, dtype=np.float64)
-    tapes = check_tapes(tapes, tables.horizon, users=len(tapes) if tapes.ndim == 2 else 1)
+    tapes = np.ascontiguousarray(check_tapes(tapes, tables.horizon))
     if (policy.horizon, policy.n_states, policy.n_actions) != (
         tables.horizon,
         tables.n_states,
@@ -66,14 +65,15 @@ def rollout(
     rewards = np.empty((users, horizon), dtype=np.float64)
     table, choices, uniforms = policy.table, np.empty((0, 0, 0)), np.empty((0, 0))
     if not policy.deterministic:
-        if action_uniforms is None or action_uniforms.shape != (users, horizon):
-            shape = None if action_uniforms is None else action_uniforms.shape
+        wanted = f"action_uniforms of shape {(users, horizon)}, one uniform in [0, 1) for each user and stage"
+        if action_uniforms is None:
+            raise ValueError(f"A stochastic policy needs {wanted}.")
+        uniforms = np.ascontiguousarray(action_uniforms, dtype=np.float64)
+        if uniforms.shape != (users, horizon) or not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
             raise ValueError(
-                f"A stochastic policy needs action_uniforms of shape {(users, horizon)}, one uniform in [0, 1) for "
-                f"each user and stage; got {shape}."
+                f"A stochastic policy needs {wanted}; got shape {uniforms.shape}, or values outside [0, 1)."
             )
         table, choices = np.empty((0, 0), dtype=np.int64), policy.cumulative
-        uniforms = np.ascontiguousarray(action_uniforms, dtype=np.float64)
     _rollout(
         tables.offsets,
         tables.cumulative,
