@@ -31,9 +31,10 @@ docs: $(VENV)/.dev  ## Build the site into docs/_build/html, warnings being erro
 
 bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py
+	$(BIN)/python benchmarks/boundaries.py
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) docs/_build docs/environments demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) docs/_build docs/environments docs/generated demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -49,7 +49,9 @@ def cumulative(distributions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cumulative probabilities along the last axis, exactly one from the last possible outcome on."""
     sums = np.minimum(np.cumsum(distributions, axis=-1), 1.0)
     possible = distributions > 0
-    later: NDArray[np.int64] = np.cumsum(possible[..., ::-1], axis=-1)[..., ::-1] - possible  # possible outcomes after this one
+    later: NDArray[np.int64] = (
+        np.cumsum(possible[..., ::-1], axis=-1)[..., ::-1] - possible
+    )  # possible outcomes after this one
     return np.where(later == 0, 1.0, sums)
 
 

@@ -26,6 +26,10 @@ class Trajectories:
     def __len__(self) -> int:
         return int(self.actions.shape[0])
 
+    def part(self, start: int, stop: int) -> Trajectories:
+        """Some of the users, without copying."""
+        return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop])
+
     @property
     def returns(self) -> NDArray[np.float64]:  # [user]
         """Each user's sum of rewards."""

@@ -1,5 +1,70 @@
-"""The mathematics of privacy: statistics, noise, counting, accounting."""
+"""The mathematics of privacy, without environments.
+
+* ``TabularCounts`` - what is summed, and its sensitivity (``statistics``)
+* ``RANDOMIZERS`` - what users may send in its place (``randomizers``)
+* ``NoiseSource`` - where noise comes from (``noise``)
+* ``COUNTING`` - releasing sums again and again (``counting``)
+* ``Release`` - what the outside may see; ``project_counts`` - counts that a model can have
+* ``Guarantee``, ``Ledger`` - what is promised; ``compose``, ``disjoint`` - what several releases cost together
+* ``gaussian_mu``, ``gaussian_epsilon``, ``gaussian_delta`` - from budgets to noise and back
+
+The names are loaded on first access, because some of them bring numba with them.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from private_rl_gym.privacy.composition import compose, disjoint
+    from private_rl_gym.privacy.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
+    from private_rl_gym.privacy.counting import COUNTING
+    from private_rl_gym.privacy.guarantee import Guarantee, Ledger
+    from private_rl_gym.privacy.noise import NoiseSource
+    from private_rl_gym.privacy.projection import project_counts
+    from private_rl_gym.privacy.randomizers import RANDOMIZERS
+    from private_rl_gym.privacy.release import Release
+    from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+
+__all__ = [
+    "COUNTING",
+    "RANDOMIZERS",
+    "Guarantee",
+    "Ledger",
+    "NoiseSource",
+    "Release",
+    "Statistic",
+    "TabularCounts",
+    "compose",
+    "disjoint",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "project_counts",
+]
+
+_HOMES = {
+    "COUNTING": "counting",
+    "RANDOMIZERS": "randomizers",
+    "Guarantee": "guarantee",
+    "Ledger": "guarantee",
+    "NoiseSource": "noise",
+    "Release": "release",
+    "Statistic": "statistics",
+    "TabularCounts": "statistics",
+    "compose": "composition",
+    "disjoint": "composition",
+    "gaussian_delta": "conversion",
+    "gaussian_epsilon": "conversion",
+    "gaussian_mu": "conversion",
+    "project_counts": "projection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

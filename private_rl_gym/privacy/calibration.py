@@ -1,0 +1,61 @@
+"""From a budget to the scale of the noise, exact or as the papers print it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from private_rl_gym.privacy.conversion import gaussian_mu
+from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
+from private_rl_gym.privacy.errors import GaussianError, LaplaceError
+from private_rl_gym.privacy.statistics import Noise, Statistic
+
+__all__ = ["calibrate", "choose_counting", "noise_law"]
+
+
+def choose_counting(counting: str | None, noise: str | None, delta: float, *, paper: bool) -> tuple[str, str]:
+    """The mechanism and the noise that were asked for, or the most accurate ones; or a sentence."""
+    if paper:
+        if counting not in (None, "binary-tree") or noise not in (None, "laplace"):
+            raise ValueError(
+                "calibration='paper' is counting='binary-tree' with noise='laplace', as the papers print it."
+            )
+        return "binary-tree", "laplace"
+    if counting is not None and counting not in COUNTING:
+        raise ValueError(f"There is no counting {counting!r}: choose one of {', '.join(sorted(COUNTING))}.")
+    if noise not in (None, "laplace", "gaussian"):
+        raise ValueError(f"There is no noise {noise!r}: choose 'laplace' or 'gaussian'.")
+    wants_gaussian = noise == "gaussian" or counting == "matrix-factorization"
+    if wants_gaussian and delta == 0.0:
+        raise ValueError(
+            "delta is 0: Gaussian noise needs delta above 0. Give a small one, or ask for a tree and Laplace noise."
+        )
+    if counting == "matrix-factorization" and noise == "laplace":
+        raise ValueError("counting='matrix-factorization' is for Gaussian noise: with Laplace noise take a tree.")
+    law = "gaussian" if wants_gaussian or (noise is None and delta > 0.0) else "laplace"
+    if counting == "k-ary-tree" and law == "gaussian":
+        raise ValueError("counting='k-ary-tree' is for Laplace noise: add noise='laplace', or take another counting.")
+    return counting or ("matrix-factorization" if law == "gaussian" else "k-ary-tree"), law
+
+
+def calibrate(
+    noise: ContinualNoise, statistic: Statistic, epsilon: float, delta: float, *, paper: bool
+) -> tuple[float, float]:
+    """The scale of one standard noise in real units, and the epsilon that it costs.
+
+    Laplace noise of scale b costs (L1 times levels) / b: docs/proofs/binary-tree.md. The papers print
+    b = 3 H log(T) / epsilon, with the base of the logarithm left open; it is read as the number of levels, which is
+    the least for which their own count would be right.
+    """
+    if noise.law == "gaussian":
+        return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon
+    if paper:
+        scale = 3.0 * statistic.horizon * noise.sensitivity / epsilon
+        return scale, statistic.l1 * noise.sensitivity / scale
+    return statistic.l1 * noise.sensitivity / epsilon, epsilon
+
+
+def noise_law(noise: ContinualNoise, scale: float, step: int) -> Noise:
+    """The error of one entry of release ``step``, given the entry's grid."""
+    if noise.law == "gaussian":
+        return partial(GaussianError, scale * noise.spread(step))
+    return partial(LaplaceError, scale, noise.weights(step))

@@ -1,0 +1,109 @@
+"""What several releases cost together. Proofs: docs/proofs/composition.md.
+
+Closed forms where there are any; privacy-loss distributions (the package dp-accounting, extra ``accounting``) for the
+rest. Budgets are under replacing one user throughout: a Gaussian is described by mu = our own sensitivity / sigma.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from private_rl_gym.privacy.conversion import gaussian_epsilon
+
+__all__ = ["ApproximateDP", "Event", "Gaussian", "Laplace", "PureDP", "compose", "disjoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """Anything that is epsilon-DP."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Two-sided geometric noise on one number, which a user moves by so many units of its grid at the cost of epsilon.
+
+    The coarser the grid, the more a user can be told apart at the same epsilon; one unit is the worst.
+    """
+
+    epsilon: float
+    units: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Gaussian noise; mu = L2 sensitivity / sigma."""
+
+    mu: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateDP:
+    """Anything that is (epsilon, delta)-DP."""
+
+    epsilon: float
+    delta: float
+
+
+Event = PureDP | Laplace | Gaussian | ApproximateDP
+
+
+def compose(events: Sequence[Event], delta: float) -> tuple[float, float]:
+    """The (epsilon, delta) of the same users seen by all of ``events``, each chosen after the ones before.
+
+    Args:
+        events: What they were seen by.
+        delta: What may be spent; what pure and approximate budgets do not need of it stays unspent.
+
+    Example:
+        >>> compose([PureDP(0.5), PureDP(1.0)], delta=0.0)
+        (1.5, 0.0)
+        >>> epsilon, delta = compose([Gaussian(0.1)] * 4, delta=1e-6)
+        >>> round(epsilon, 3) == round(compose([Gaussian(0.2)], delta=1e-6)[0], 3)
+        True
+    """
+    if not events:
+        return 0.0, 0.0
+    if all(isinstance(event, PureDP | Laplace) for event in events) and delta == 0.0:
+        return math.fsum(event.epsilon for event in events if not isinstance(event, Gaussian)), 0.0
+    if all(isinstance(event, Gaussian) for event in events):
+        mu = math.sqrt(math.fsum(event.mu**2 for event in events if isinstance(event, Gaussian)))
+        return gaussian_epsilon(delta, mu), delta
+    if all(isinstance(event, PureDP | ApproximateDP) for event in events):
+        spent = math.fsum(event.delta for event in events if isinstance(event, ApproximateDP))
+        if spent > delta:
+            raise ValueError(f"The events spend delta = {spent:g} already: ask for at least that, not for {delta:g}.")
+        return math.fsum(event.epsilon for event in events if not isinstance(event, Gaussian)), spent
+    return _by_privacy_loss(events, delta), delta
+
+
+def disjoint(budgets: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The (epsilon, delta) of users each of whom is seen by one of the boundaries only: the worst of them."""
+    return max(epsilon for epsilon, _ in budgets), max(delta for _, delta in budgets)
+
+
+def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError as error:
+        raise ImportError(
+            "Composing different kinds of noise needs dp-accounting: run `pip install private-rl-gym[accounting]`."
+        ) from error
+    total = None
+    for event in events:
+        if (event.mu if isinstance(event, Gaussian) else event.epsilon) == 0.0:
+            continue
+        if isinstance(event, Gaussian):
+            one = pld.from_gaussian_mechanism(standard_deviation=1.0 / event.mu)
+        elif isinstance(event, Laplace):
+            one = pld.from_discrete_laplace_mechanism(event.epsilon / event.units, sensitivity=event.units)
+        else:
+            spent = event.delta if isinstance(event, ApproximateDP) else 0.0
+            one = pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(event.epsilon, spent))
+        total = one if total is None else total.compose(one)
+    if total is None:
+        return 0.0
+    return float(total.get_epsilon_for_delta(delta))

@@ -1,0 +1,49 @@
+"""Sums of disjoint batches of users, each noised once. Proof: docs/proofs/batched.md."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.privacy.counting.base import ContinualNoise, Law, Weights
+from private_rl_gym.privacy.noise import NoiseSource
+
+__all__ = ["Batched"]
+
+
+class Batched(ContinualNoise):
+    """Each batch's own sum gets fresh noise; a release is the sum of all batches so far.
+
+    A user is in one batch, so one release's noise covers her, however many batches there are. The noise of the sum
+    grows with the square root of their number: good for a few large batches.
+    """
+
+    name = "batched"
+
+    def __init__(self, steps: int, cells: int, law: Law) -> None:
+        super().__init__(steps, cells, law)
+        self._total = np.zeros(cells)
+
+    @property
+    def sensitivity(self) -> float:
+        """A user is in one batch."""
+        return 1.0
+
+    @property
+    def worst_step(self) -> int:
+        """The last: noise grows."""
+        return self.steps
+
+    def weights(self, step: int) -> Weights:
+        """One noise for each batch."""
+        return ((float(step), 1.0),)
+
+    def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noise so far, and that of the new batch."""
+        self.step += 1
+        self._total += self._draw(source, scale)
+        return self._total
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The noise so far."""
+        return {"total": self._total}

@@ -1,0 +1,112 @@
+"""Where all privacy noise comes from: one source, two laws, both on a grid.
+
+Values are kept in units of their grid (counts: 1, rewards: a small fraction), as whole numbers. Laplace noise is drawn
+as two-sided geometric noise, which is whole; Gaussian noise is drawn as it is and rounded when a sum is published.
+Proofs: docs/proofs/geometric.md, docs/proofs/gaussian.md.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NoiseSource", "round_to_grid"]
+
+
+class NoiseSource:
+    """A generator for privacy noise alone: never the environment's, never the agent's, never re-seeded.
+
+    Args:
+        seed: None draws the seed from the operating system. A number makes an experiment reproducible and its promise
+            void, because whoever knows the seed can subtract the noise; ledgers say so.
+        secure: Draw from a cryptographic generator (ChaCha with 20 rounds, keyed by the operating system). Needs the
+            extra ``secure``, and allows no seed.
+    """
+
+    __slots__ = ("_generator", "_process", "secure", "seeded")
+
+    def __init__(self, seed: int | None = None, *, secure: bool = False) -> None:
+        self._process = os.getpid()
+        self.seeded = seed is not None
+        self.secure = secure
+        if secure:
+            if seed is not None:
+                raise ValueError(
+                    "secure=True and a seed contradict each other: noise that can be drawn again protects nobody."
+                )
+            self._generator = np.random.Generator(_secure_bits())
+        else:
+            # A spawn key of its own: default_rng(seed) is the very stream that Gymnasium's environments draw from.
+            sequence = np.random.SeedSequence(seed, spawn_key=tuple(b"privacy noise"))
+            self._generator = np.random.Generator(np.random.PCG64DXSM(sequence))
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """Where numbers come from; not in a forked process, which would draw the same ones."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "This process was forked from the one that the noise belongs to, and would draw the same noise for "
+                "other data. Build the boundary in the process that uses it."
+            )
+        return self._generator
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "Privacy noise is not copied or pickled: two copies would put the same noise on different data. Build a "
+            "boundary anew, or carry one on with save_state and load_state."
+        )
+
+    def gaussian(self, out: NDArray[np.float64]) -> None:
+        """Fill ``out`` with independent standard normals."""
+        self.generator.standard_normal(out=out)
+
+    def geometric(
+        self, scale: NDArray[np.float64] | float, out: NDArray[np.float64], spare: NDArray[np.float64]
+    ) -> None:
+        """Fill ``out`` with whole numbers of law P(k) proportional to exp(-abs(k) / scale); ``spare`` is overwritten.
+
+        The floor of an exponential is geometric, and the difference of two independent geometrics is two-sided.
+        """
+        for numbers in (out, spare):
+            self.generator.standard_exponential(out=numbers)
+            np.multiply(numbers, scale, out=numbers)
+            np.floor(numbers, out=numbers)
+        np.subtract(out, spare, out=out)
+
+    def uniform(self, size: int) -> NDArray[np.float64]:
+        """Uniforms in [0, 1)."""
+        return self.generator.random(size)
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on drawing where this source stands. Secret."""
+        if self.secure:
+            raise ValueError(
+                "A secure noise source does not give its state away: a run with secure=True cannot be saved."
+            )
+        return dict(self.generator.bit_generator.state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on drawing where another source stood."""
+        self.generator.bit_generator.state = state
+
+    def __repr__(self) -> str:
+        kind = "secure" if self.secure else "seeded" if self.seeded else "seeded by the operating system"
+        return f"NoiseSource({kind})"
+
+
+def round_to_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest whole numbers, halves upwards: unlike round-half-even, the same wherever the origin is."""
+    return np.floor(values + 0.5)
+
+
+def _secure_bits() -> Any:
+    try:
+        from randomgen import ChaCha
+    except ImportError as error:
+        raise ImportError(
+            "secure=True needs the package randomgen: run `pip install private-rl-gym[secure]`."
+        ) from error
+    return ChaCha(rounds=20)  # keyed by the operating system

@@ -1,0 +1,71 @@
+"""From noisy counts to counts that a model can have (DP-UCBVI 5.1.1, SDP-PE eq. 4).
+
+Computed from a release alone, so it costs no privacy. Proof of the closed form: docs/proofs/projection.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.compiled import compiled
+
+__all__ = ["project_counts"]
+
+
+def project_counts(
+    m: NDArray[np.float64],  # [h, s, a, s']
+    n: NDArray[np.float64],  # [h, s, a]
+    error: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each (h, s, a), the x >= 0 nearest to m in the largest entry with abs(sum x - n) <= error / 4, raised.
+
+    The papers solve a linear program. Its solution is x = max(0, m + c), with one shift c that is zero if the sum
+    then lies within the bounds, and otherwise puts it on the nearer bound; if no x >= 0 fits, x = 0. Afterwards
+    error / (2 S) is added to every entry, so that a visit count that is off by error / 4 is never underestimated.
+
+    Returns:
+        The counts of transitions, ``[h, s, a, s']``, and of visits, ``[h, s, a]``, their sums.
+    """
+    if error < 0:
+        raise ValueError(f"The error is {error}: a bound on it cannot be negative.")
+    x = np.empty_like(m, order="C")
+    visits = np.empty_like(n, order="C")
+    flat = np.ascontiguousarray(m).reshape(-1, m.shape[-1])
+    _project(flat, np.ascontiguousarray(n).reshape(-1), error, x.reshape(flat.shape), visits.reshape(-1))
+    return x, visits
+
+
+@compiled
+def _project(m: Any, n: Any, error: float, x: Any, visits: Any) -> None:
+    rows, size = m.shape
+    for row in range(rows):
+        low, high = n[row] - error / 4.0, n[row] + error / 4.0
+        total = 0.0
+        for i in range(size):
+            total += max(0.0, m[row, i])
+        shift = 0.0
+        if total > high:
+            shift = _shift(m[row], max(high, 0.0))
+        elif total < low:
+            shift = _shift(m[row], low)
+        total = 0.0
+        for i in range(size):
+            x[row, i] = max(0.0, m[row, i] + shift) + error / (2.0 * size)
+            total += x[row, i]
+        visits[row] = total
+
+
+@compiled
+def _shift(values: Any, target: float) -> float:
+    """The c for which max(0, values + c) adds up to ``target``: water-filling."""
+    ordered = np.sort(values)[::-1]
+    head = 0.0
+    for above in range(len(ordered)):
+        head += ordered[above]
+        shift = (target - head) / (above + 1)
+        if above + 1 == len(ordered) or ordered[above + 1] + shift <= 0.0:
+            return float(shift)
+    return 0.0

@@ -1,0 +1,61 @@
+"""What the outside may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.privacy.errors import ErrorLaw
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """Sums over users, the noise that they carry, and a bound on their error. Everything in it may be published.
+
+    Attributes:
+        version: Number of the release; it moves only when something new was published.
+        users: How many users it is about.
+        n: ``[h, s, a]``, visits.
+        m: ``[h, s, a, s']``, transitions.
+        r: ``[h, s, a]``, sums of rewards, each rounded to a grid of about a millionth.
+    """
+
+    version: int
+    users: int
+    n: NDArray[np.float64]
+    m: NDArray[np.float64]
+    r: NDArray[np.float64]
+    errors: Mapping[str, ErrorLaw] = field(repr=False)
+    events: int = field(repr=False)  # entries times releases: what a bound has to hold for at once
+
+    @property
+    def noise_std(self) -> dict[str, float]:
+        """Standard deviation of the noise in one entry of each, ``{"n": ..., "m": ..., "r": ...}``."""
+        return {family: law.std for family, law in self.errors.items()}
+
+    def error_bound(self, beta: float, of: str | None = None) -> float:
+        """A bound on the error of every entry, of this release and of all others of its board at once.
+
+        Holds with probability at least 1 - beta over the whole run, when each release is held against its own bound.
+
+        Args:
+            beta: Probability of failure, in (0, 1).
+            of: ``"n"``, ``"m"`` or ``"r"`` for that family alone; by default the largest of the three.
+        """
+        if not 0.0 < beta < 1.0:
+            raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
+        families = self.errors if of is None else [of]
+        if of is not None and of not in self.errors:
+            raise ValueError(f"There is no family {of!r}: choose one of {', '.join(self.errors)}.")
+        return max(self.errors[family].bound(beta / self.events) for family in families)
+
+    def __repr__(self) -> str:  # arrays of thousands of numbers tell a reader nothing
+        horizon, n_states, n_actions = self.n.shape
+        noise = ", ".join(f"{family}: {std:.3g}" for family, std in self.noise_std.items())
+        sizes = f"H={horizon}, S={n_states}, A={n_actions}"
+        return f"Release(version={self.version}, users={self.users}, {sizes}, noise_std={{{noise}}})"

@@ -1,0 +1,48 @@
+"""Promises, in words and for machines."""
+
+import json
+import math
+
+import pytest
+
+from private_rl_gym.privacy import Guarantee, Ledger
+
+jdp = Guarantee("JDP", 1.0, 1e-6, 50_000, "binary-tree sums")
+ldp = Guarantee("LDP", 2.0000000001, 0.0, None, "reports", notes=("seeded noise: for experiments",))
+none = Guarantee("none", math.inf, 1.0, None, "exact sums are published")
+
+
+def test_one_line():
+    assert str(jdp) == "(1.0, 1e-06)-JDP, replace one user, 50000 users"
+    assert str(none) == "no privacy (epsilon = inf)"
+    assert str(ldp) == "(2.00000001, 0)-LDP, replace one user, any number of users; seeded noise: for experiments"
+
+
+def test_a_sentence_for_a_lawyer():
+    sentence = jdp.sentence()
+    for part in ("Each of 50000 users", "(1.0, 1e-06)-joint differential privacy", "states and rewards", "for ever"):
+        assert part in sentence
+    assert sentence.endswith(".")
+    assert "No privacy is promised" in none.sentence()
+
+
+def test_a_stack():
+    ledger = Ledger((ldp, jdp))
+    assert (ledger.epsilon, ledger.delta) == (1.0, 1e-6)
+    assert ledger.outside is jdp
+    assert str(ledger).splitlines() == [str(ldp), str(jdp)]
+    assert ldp.sentence() in ledger.sentence()
+
+
+@pytest.mark.parametrize("entry", [jdp, ldp, none])
+def test_for_machines(entry):
+    found = json.loads(json.dumps(Ledger((entry,)).to_dict(), allow_nan=False))
+    assert found["entries"][0]["model"] == entry.model
+    assert found["outside"]["epsilon"] == (entry.epsilon if math.isfinite(entry.epsilon) else None)
+
+
+def test_rounding_never_promises_more():
+    for epsilon in (1 / 3, 2 / 3, 0.1 + 0.2, 1.0000000004):
+        printed = float(str(Guarantee("JDP", epsilon, 0.0, 1, "")).split(",")[0][1:])
+        assert printed >= epsilon * (1 - 1e-12)
+        assert printed == pytest.approx(epsilon, rel=1e-8)

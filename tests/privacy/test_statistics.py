@@ -1,0 +1,98 @@
+"""Sensitivities: never exceeded in a search over pairs of users and policies, and reached."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_rl_gym.envs import TabularModel
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy import NoiseSource, TabularCounts
+from private_rl_gym.privacy.randomizers import RANDOMIZERS, randomizer
+from tests.strategies import models, policies, seeds, tapes, uniform_policy
+
+
+def vector(statistic, users, seed=None):
+    sums = np.zeros(statistic.cells, dtype=np.int64)
+    statistic.collect(users, sums, None if seed is None else NoiseSource(seed))
+    return sums * statistic.grid
+
+
+def two_users(model, data):
+    """The same policy met by one of two users: their trajectories."""
+    policy = data.draw(policies(model))
+    uniforms = np.random.default_rng(data.draw(seeds)).random((1, model.horizon))
+    return [model.rollout(policy, data.draw(tapes(model, users=1)), uniforms) for _ in range(2)]
+
+
+@given(st.data())
+def test_replacing_a_user_moves_counts_by_no_more_than_stated(data):
+    model = data.draw(models())
+    statistic = TabularCounts(model.horizon, model.n_states, model.n_actions, separate_visits=data.draw(st.booleans()))
+    first, second = (vector(statistic, user) for user in two_users(model, data))
+    assert np.abs(first - second).sum() <= statistic.l1 + 1e-9
+    assert np.linalg.norm(first - second) <= statistic.l2 + 1e-9
+
+
+@pytest.mark.parametrize(("separate", "families"), [(False, 2), (True, 3)])
+def test_the_stated_sensitivity_is_reached(separate, families):
+    """Two users who never meet in a state, one of whom always earns 1: disjoint paths with opposite rewards.
+
+    Rewards of one only move a cell of r once; both move cells of m, n. The bound holds for every pair and is reached,
+    in m and n, by this one; r reaches it where both earn.
+    """
+    H = 5
+    statistic = TabularCounts(H, 4, 2, separate_visits=separate)
+
+    def path(state, reward):
+        return Trajectories(
+            np.full((1, H + 1), state, dtype=np.int32), np.zeros((1, H), dtype=np.int32), np.full((1, H), reward)
+        )
+
+    difference = vector(statistic, path(0, 1.0)) - vector(statistic, path(3, 1.0))
+    assert np.abs(difference).sum() == statistic.l1 == 2 * H * families
+    assert np.linalg.norm(difference) == pytest.approx(statistic.l2)
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+@given(data=st.data())
+def test_reports_with_the_same_randomness_move_by_no_more_than_stated(name, data):
+    """What a billboard around reports relies on: a user's randomness does not depend on her data."""
+    model = data.draw(models())
+    sizes = (model.horizon, model.n_states, model.n_actions)
+    seed = data.draw(seeds)
+    found = []
+    for user in two_users(model, data):
+        statistic, _, _ = randomizer(name, sizes, 1.0, 1e-6, paper=False)
+        found.append(vector(statistic, user, seed))
+    assert np.abs(found[0] - found[1]).sum() <= statistic.l1 + 1e-6
+    assert np.linalg.norm(found[0] - found[1]) <= statistic.l2 + 1e-6
+
+
+@given(models())
+def test_counts_are_those_of_the_trajectories(model):
+    rng = np.random.default_rng(0)
+    users = model.rollout(uniform_policy(model), model.draw_users(rng, 20), rng.random((20, model.horizon)))
+    for separate in (False, True):
+        statistic = TabularCounts(model.horizon, model.n_states, model.n_actions, separate_visits=separate)
+        n, m, r = statistic.counts(vector(statistic, users))
+        wanted = np.zeros_like(m), np.zeros_like(r)
+        for user in range(20):
+            for h in range(model.horizon):
+                s, a, following = users.states[user, h], users.actions[user, h], users.states[user, h + 1]
+                wanted[0][h, s, a, following] += 1
+                wanted[1][h, s, a] += users.rewards[user, h]
+        np.testing.assert_array_equal(m, wanted[0])
+        np.testing.assert_array_equal(n, wanted[0].sum(axis=-1))
+        np.testing.assert_allclose(r, wanted[1], atol=20 * 2.0**-21)  # rewards are rounded to their grid
+        np.testing.assert_array_equal(r * 2**20, np.round(r * 2**20))
+
+
+def test_a_constant_without_its_factor_two_is_caught():
+    """The papers' Claim 1, H a family, is what adding a user moves: half of what replacing one does."""
+    model = TabularModel([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], horizon=6)
+    statistic = TabularCounts(6, 2, 1)
+    zeros, ones = (model.rollout([0, 0], np.full((1, 13), u)) for u in (0.0, 0.99))
+    moved = np.abs(vector(statistic, zeros) - vector(statistic, ones)).sum()
+    assert moved > 2 * model.horizon  # the papers' constant for these two families
+    assert moved <= statistic.l1
