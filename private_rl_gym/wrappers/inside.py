@@ -1,0 +1,210 @@
+"""What lies inside a boundary: an episodic environment with Discrete spaces and a known horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+from numpy.typing import NDArray
+
+from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.sampling import check_tapes
+from private_rl_gym.planning.simulate import Trajectories, rollout
+
+__all__ = ["BadUserError", "Inside", "Recorder", "layers"]
+
+# What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
+TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
+
+# Wrappers that carry something from one user to the next would let a user reach into the counts of others.
+REMEMBERING = (gym.wrappers.NormalizeReward, gym.wrappers.NormalizeObservation)
+
+
+class BadUserError(ValueError):
+    """An episode for which no guarantee can be kept. Nothing of it is released."""
+
+
+def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """``env`` and what it wraps, from the outside in."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+class Inside:
+    """The users behind a boundary: their sizes, and how they are run.
+
+    Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with
+    one more state, absorbing, in which action 0 is taken and nothing is earned.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], horizon: int | None) -> None:
+        self.env = env
+        bare = env.unwrapped
+        for layer in layers(env):
+            if isinstance(layer, REMEMBERING):
+                raise ValueError(  # noqa: TRY004 - no wrong type, but a wrong place
+                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
+                    "that one user could change the counts of others, and no guarantee would hold. Put it outside."
+                )
+        self.model: TabularModel | None = bare.model if isinstance(bare, TabularEnv) else None
+        self.n_actions = _discrete(env.action_space, "action")
+        self._first_action = int(env.action_space.start)  # type: ignore[attr-defined]
+        if self.model is not None:
+            if env.observation_space != bare.observation_space:
+                raise TypeError(
+                    f"The observation space is {env.observation_space}: a wrapper inside the boundary has changed it "
+                    f"from {bare.observation_space}, which the boundary counts in. Put that wrapper outside."
+                )
+            self.n_states, self._first_state, self.padded = self.model.n_states, 0, False
+        else:
+            self.n_states = _discrete(env.observation_space, "observation") + 1
+            self._first_state, self.padded = int(env.observation_space.start), True  # type: ignore[attr-defined]
+        self.horizon = self._find_horizon(horizon)
+        whole = self.model is not None and self.horizon == self.model.horizon
+        self.compiled = whole and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
+
+    def _find_horizon(self, given: int | None) -> int:
+        limits = [] if self.model is None else [self.model.horizon]
+        time_limits = [layer for layer in layers(self.env) if isinstance(layer, gym.wrappers.TimeLimit)]
+        limits += [int(layer._max_episode_steps) for layer in time_limits]
+        if given is not None:
+            limits.append(positive_integer(given, "horizon", "steps in an episode"))
+        if not limits:
+            raise ValueError(
+                f"{self.env} has no horizon: an episode must have a largest number of steps. Say it with horizon=, or "
+                "with gym.make(..., max_episode_steps=...)."
+            )
+        return min(limits)
+
+    def state_of(self, observation: Any) -> int:
+        """The state in an observation, counted from 0."""
+        if self.model is not None:
+            return int(observation[1]) if np.ndim(observation) else int(observation)
+        return int(observation) - self._first_state
+
+    def check_action(self, action: Any) -> None:
+        """Refuse an action outside the space, before anyone is asked: what happens must not depend on the user."""
+        if not self.env.action_space.contains(action):
+            raise InvalidAction(f"The action {action!r} is not in {self.env.action_space}.")
+
+    def action_of(self, action: Any) -> int:
+        """An action of the environment, counted from 0."""
+        return int(action) - self._first_action
+
+    def policy(self, policy: Any) -> Policy:
+        """``policy``, checked against the sizes of this environment."""
+        sizes = {"horizon": self.horizon, "n_states": self.n_states, "n_actions": self.n_actions}
+        if not isinstance(policy, Policy):
+            return Policy.of(policy, **sizes)
+        if policy.table.shape[:2] == (self.horizon, self.n_states) and policy.n_actions == self.n_actions:
+            return policy
+        said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
+        absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
+        raise ValueError(f"{policy} does not fit the users, who have {said}{absorbing}.")
+
+    def tapes(self, users: Any) -> NDArray[np.float64]:
+        """The tapes of given users, checked."""
+        if self.model is None:
+            raise ValueError(f"{self.env} has no tapes: say how many users to serve, users=n.")
+        return check_tapes(users, self.model.horizon)
+
+    def run(
+        self, policy: Policy, users: int | NDArray[np.float64], uniforms: NDArray[np.float64] | None
+    ) -> Trajectories:
+        """Let users run a policy, compiled: only where ``compiled`` says so."""
+        assert self.model is not None  # noqa: S101 - compiled environments have one
+        if isinstance(users, int):
+            users = self.model.draw_users(self.env.unwrapped.np_random, users)
+        return rollout(self.model.tables, policy, users, uniforms)
+
+    def walk(
+        self, policy: Policy, tape: NDArray[np.float64] | None, uniforms: NDArray[np.float64] | None
+    ) -> Trajectories:
+        """Let one user run a policy, step by step."""
+        recorder = Recorder(self)
+        observation, _ = self.env.reset(options=None if tape is None else {"user": tape})
+        recorder.begin(observation)
+        while recorder.open:
+            uniform = None if uniforms is None else float(uniforms[recorder.stage])
+            action = policy.action(recorder.stage, recorder.state, uniform)
+            observation, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
+            recorder.step(action, observation, reward, ended=terminated or truncated)
+        return recorder.trajectory
+
+
+class Recorder:
+    """Writes down one user. What it holds is raw data."""
+
+    __slots__ = ("_inside", "open", "stage", "trajectory")
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self.trajectory = Trajectories(
+            np.zeros((1, inside.horizon + 1), dtype=np.int32),
+            np.zeros((1, inside.horizon), dtype=np.int32),
+            np.zeros((1, inside.horizon)),
+        )
+        self.stage, self.open = 0, False
+
+    @property
+    def state(self) -> int:
+        """Where the user is."""
+        return int(self.trajectory.states[0, self.stage])
+
+    def begin(self, observation: Any) -> None:
+        """The user arrives."""
+        self.open = True
+        self.trajectory.states[0, 0] = self._state_in(observation)
+
+    def _state_in(self, observation: Any) -> int:
+        state = self._inside.state_of(observation)
+        if not 0 <= state < self._inside.n_states - self._inside.padded:
+            self.open = False
+            raise BadUserError(
+                "The environment returned an observation outside its observation space, which cannot be counted; "
+                "nothing of this user is released."
+            )
+        return state
+
+    def step(self, action: int, observation: Any, reward: Any, *, ended: bool) -> None:
+        """One step; the last one closes the episode, padded where it ended early."""
+        inside, stage = self._inside, self.stage
+        reward = float(reward)
+        if not 0.0 <= reward <= 1.0:
+            self.open = False
+            raise BadUserError(
+                "The environment paid a reward outside [0, 1], for which no guarantee can be kept; nothing of this "
+                "user is released. Map rewards to [0, 1] inside the boundary, for instance with "
+                "gymnasium.wrappers.TransformReward."
+            )
+        self.trajectory.actions[0, stage] = action
+        self.trajectory.rewards[0, stage] = reward
+        self.trajectory.states[0, stage + 1] = self._state_in(observation)
+        self.stage = stage = stage + 1
+        if stage == inside.horizon or ended:
+            self.open = False
+        if ended and stage < inside.horizon:
+            if not inside.padded:
+                raise BadUserError(
+                    f"An episode ended before its {inside.horizon} steps were over, and there is no absorbing state "
+                    "to wait in; nothing of this user is released. If episodes are shorter, say so with horizon=."
+                )
+            self.trajectory.states[0, stage:] = inside.n_states - 1
+
+
+def _discrete(space: gym.Space[Any], name: str) -> int:
+    if not isinstance(space, spaces.Discrete):
+        raise TypeError(
+            f"The {name} space is {space}: trust boundaries count, and so need Discrete spaces. Discretize it with a "
+            "wrapper inside the boundary."
+        )
+    return int(space.n)

@@ -1,0 +1,150 @@
+"""Local differential privacy for any Gym learner: observations and rewards are randomized at every step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from private_rl_gym.privacy.conversion import check_budget
+from private_rl_gym.privacy.guarantee import Guarantee, Ledger
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers
+
+__all__ = ["LDPPerStep"]
+
+
+class LDPPerStep(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """Passes on randomized observations and rewards, of which the whole episode costs epsilon.
+
+    Every state is told truly with some probability, and otherwise drawn from the others; every reward is rounded to a
+    bit at random, told truly with some probability, and scaled so that its mean is right. Episodes always last the
+    whole horizon: one that ends early waits in one more state, and the end is told no sooner. Nothing of ``info`` is
+    passed on.
+
+    Privacy:
+        epsilon-LDP for a user's episode, pure: the start state, H next states and H rewards are 2H + 1 randomized
+        answers, each of which costs epsilon / (2H + 1). Proof: docs/proofs/local-per-step.md.
+
+    Example:
+        >>> import gymnasium as gym, private_rl_gym
+        >>> from private_rl_gym.wrappers import LDPPerStep
+        >>> env = LDPPerStep(gym.make("PrivateRL/RiverSwim-v0", horizon=20), epsilon=8.0)
+        >>> print(env.ledger)
+        (8.0, 0)-LDP, replace one user, any number of users
+
+    Args:
+        env: Discrete spaces, a horizon, and rewards in [0, 1]; bare, or with wrappers that remember nothing.
+        epsilon: Of a user's whole episode.
+        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+        secure: Draw noise from a cryptographic generator.
+        horizon: Largest number of steps, where the environment does not know it.
+    """
+
+    randomizes_steps = True
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        epsilon: float,
+        *,
+        seed: int | None = None,
+        secure: bool = False,
+        horizon: int | None = None,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, epsilon=epsilon, seed=seed, secure=secure, horizon=horizon)
+        gym.Wrapper.__init__(self, env)
+        check_budget(epsilon, 0.0)
+        for layer in layers(env):
+            if hasattr(layer, "ledger"):
+                raise ValueError(
+                    f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
+                    "already. Put it around the bare environment."
+                )
+        self._inside = Inside(env, horizon)
+        self.epsilon = epsilon
+        self._share = epsilon / (2 * self._inside.horizon + 1)
+        self._source = NoiseSource(seed, secure=secure)
+        self._timed = self._inside.model is not None and not isinstance(env.observation_space, spaces.Discrete)
+        sizes = [self._inside.horizon, self._inside.n_states]
+        self.observation_space = spaces.MultiDiscrete(sizes) if self._timed else spaces.Discrete(sizes[1])
+        self.action_space = spaces.Discrete(self._inside.n_actions)
+        self._recorder: Recorder | None = None
+        self._stage = 0
+        self._waiting = False
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every user is promised."""
+        notes = ("seeded noise: for experiments",) if self._source.seeded else ()
+        mechanism = "states and rewards are randomized at every step"
+        return Guarantee("LDP", self.epsilon, 0.0, None, mechanism, notes=notes)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The same, as a ledger."""
+        return Ledger((self.guarantee,))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
+        observation, _ = self.env.reset(seed=seed, options=options)
+        self._recorder = Recorder(self._inside)
+        self._recorder.begin(observation)
+        self._stage, self._waiting = 0, False
+        return self._tell(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step of the user, told with noise."""
+        recorder, inside = self._recorder, self._inside
+        if not self.action_space.contains(action):  # asked first: an episode that has ended must not be more patient
+            raise gym.error.InvalidAction(f"The action {action!r} is not in {self.action_space}.")
+        if recorder is None or self._stage >= inside.horizon:
+            raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
+        true_reward = 0.0
+        if not self._waiting:
+            observation, reward, terminated, truncated, _ = self.env.step(int(action) + int(inside._first_action))
+            try:
+                recorder.step(int(action), observation, reward, ended=bool(terminated or truncated))
+            except BadUserError:
+                self._recorder = None
+                raise
+            true_reward = float(recorder.trajectory.rewards[0, self._stage])
+            self._waiting = not recorder.open
+        self._stage += 1
+        return self._tell(), self._tell_reward(true_reward), self._stage == inside.horizon, False, {}
+
+    def render(self) -> Any:
+        """Refused: a picture shows a user's data."""
+        raise gym.error.Error(
+            "A picture shows a user's data, which stays inside the trust boundary. An experimenter may render what "
+            "lies inside, with env.unwrapped.render()."
+        )
+
+    @property
+    def render_mode(self) -> None:  # type: ignore[override]
+        """None: see :meth:`render`."""
+        return
+
+    def _tell(self) -> Any:
+        """Her state by randomized response; which stage it is is no secret."""
+        assert self._recorder is not None  # noqa: S101 - there is a user
+        S = self._inside.n_states
+        state = int(self._recorder.trajectory.states[0, self._stage])
+        keep = 1.0 / (1.0 + (S - 1.0) * math.exp(-self._share))
+        first, second = self._source.uniform(2)
+        if first >= keep and S > 1:
+            other = int(second * (S - 1))
+            state = other if other < state else other + 1
+        if self._timed:
+            return np.array([min(self._stage, self._inside.horizon - 1), state], dtype=np.int64)
+        return state
+
+    def _tell_reward(self, reward: float) -> float:
+        """A bit by randomized response, scaled to be right on average."""
+        flip = math.exp(-self._share) / (1.0 + math.exp(-self._share))
+        first, second = self._source.uniform(2)
+        bit = (first < reward) != (second < flip)
+        return float((bit - flip) / (1.0 - 2.0 * flip))

@@ -1,0 +1,53 @@
+"""A billboard without privacy: exact sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.statistics import TabularCounts
+from private_rl_gym.wrappers.boundary import Boundary
+
+__all__ = ["OpenBillboard"]
+
+
+class OpenBillboard(Boundary):
+    """Publishes the exact sums of all users: no privacy, said plainly. The baseline of every comparison.
+
+    Example:
+        >>> import gymnasium as gym, private_rl_gym
+        >>> from private_rl_gym.wrappers import OpenBillboard
+        >>> board = OpenBillboard(gym.make("PrivateRL/RiverSwim-v0", horizon=20))
+        >>> board.serve([1] * 6, users=1000)
+        1000
+        >>> board.release
+        Release(version=1000, users=1000, H=20, S=6, A=2, noise_std={n: 0, m: 0, r: 0})
+        >>> print(board.ledger)
+        no privacy (epsilon = inf)
+
+    Args:
+        env: Discrete spaces and a horizon.
+        users: The number of users that may come; by default any number.
+        publish_every: Users in a batch. The last batch may be smaller.
+        horizon: Largest number of steps, where the environment does not know it.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        users: int | None = None,
+        *,
+        publish_every: int = 1,
+        horizon: int | None = None,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, users=users, publish_every=publish_every, horizon=horizon)
+        super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
+        inside = self._inside
+        self._sum(TabularCounts(inside.horizon, inside.n_states, inside.n_actions), None)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return Guarantee("none", float("inf"), 1.0, self.users, "exact sums are published")

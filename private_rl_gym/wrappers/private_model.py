@@ -1,0 +1,32 @@
+"""A release as a model that anything can be trained on. Post-processing: docs/proofs/post-processing.md."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.privacy.projection import project_counts
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["private_model"]
+
+
+def private_model(release: Release, *, padded: bool) -> TabularModel:
+    """The model that a release suggests: projected counts, divided.
+
+    A count below its noise says nothing: a state and action seen less than one standard deviation of the noise leads
+    anywhere with equal probability and pays nothing. With ``padded``, the last state is where episodes wait that
+    ended early, which needs no data to be known.
+    """
+    horizon, n_states, _ = release.n.shape
+    m, n = project_counts(release.m, release.n, 0.0)
+    known = n > max(release.noise_std["n"], 0.5)
+    transitions = np.where(known[..., None], m / np.maximum(n, 1e-12)[..., None], 1.0 / n_states)
+    rewards = np.where(known, np.clip(release.r / np.maximum(n, 1e-12), 0.0, 1.0), 0.0)
+    if padded:
+        transitions[:, -1] = np.eye(n_states)[-1]
+        rewards[:, -1] = 0.0
+    arrived = n[0].sum(axis=1)  # at stage 0
+    total = arrived.sum()
+    initial = arrived / total if total > 0.0 else np.full(n_states, 1.0 / n_states)
+    return TabularModel(transitions, rewards, initial, horizon)

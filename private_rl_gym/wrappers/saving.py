@@ -1,0 +1,183 @@
+"""Boundaries on disk: a long run survives a restart, and its promise with it.
+
+A state holds raw sums and the position of the noise generators. It is secret, and it may be continued **once**: two
+runs that go on from the same state would put the same noise on different data, and their difference would show the
+data bare. So a state is spent by whoever goes on from it first, be it ``load_state`` or the boundary that saved it.
+That it is spent is written down beside the file and in a directory of the user's (``$PRIVATE_RL_GYM_STATE``, by
+default ``~/.local/state/private_rl_gym``), under an identity that copies of the file share.
+
+What this cannot see is a copy that is carried to another machine. Keep states where only the run can read them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import uuid
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_rl_gym.privacy.statistics import Counts
+
+if TYPE_CHECKING:
+    from private_rl_gym.wrappers.boundary import Boundary
+
+__all__ = ["Saved", "load", "save"]
+
+FORMAT = 1
+LABEL = (
+    "SECRET. Raw sums of users' data, and the state of the noise that hides them. Whoever reads this file can undo the "
+    "privacy of everyone in it. It may be continued once."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A state on disk."""
+
+    path: Path
+    identity: str
+
+    def spend(self) -> None:
+        """Write down that it has been continued, or refuse because it was before."""
+        marks = (self.path.with_name(f"{self.path.name}.{self.identity}.continued"), _registry() / self.identity)
+        written = False
+        for mark in marks:
+            try:
+                mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                written = True
+            except FileExistsError:
+                raise ValueError(
+                    f"{self.path} was continued before: going on from it again would put the same noise on different "
+                    "data, and break the promise. Start anew, with a budget of its own."
+                ) from None
+            except OSError:
+                continue
+        if not written:
+            raise ValueError(
+                f"It cannot be written down that {self.path} is continued, neither beside it nor in "
+                f"{marks[1].parent}, and without that it could be continued twice. Make one of them writable; "
+                "$PRIVATE_RL_GYM_STATE names another."
+            )
+
+
+def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
+    """Write a boundary's state: whole or not at all, readable by its owner alone."""
+    if board._outer is not None:
+        raise ValueError(f"{type(board).__name__} lies inside {type(board._outer).__name__}: save that one.")
+    if board._innermost._recorder is not None:
+        raise ValueError("A user is in the middle of her episode: finish it, then save.")
+    target, identity = Path(path), uuid.uuid4().hex
+    meta = {
+        "label": LABEL,
+        "format": FORMAT,
+        "identity": identity,
+        "board": _fingerprint(board),
+        "counters": {name: getattr(board, name) for name in _COUNTERS},
+        "noise_step": _noise_step(board),
+        "released_users": board.release.users,
+        "seeded": {name: source.seeded for name, source in board._sources().items()},
+        "sources": {name: source.state() for name, source in board._sources().items()},
+        "users": board.unwrapped.np_random.bit_generator.state,
+    }
+    content = io.BytesIO()
+    arrays = {**board._arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
+    np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
+    if board._saved is not None:  # an older state of the same moment; this one takes its place
+        board._touch()
+    temporary = target.with_name(f".{target.name}.{identity}.tmp")
+    try:
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Saved(target, identity)
+
+
+def load(board: Boundary, path: str | os.PathLike[str]) -> None:
+    """Put a saved state into a new boundary, and spend it."""
+    target = Path(path)
+    if board._arrived or board._outer is not None:
+        raise ValueError(
+            "This boundary has met users, or lies inside another: load a state into the new, outermost one."
+        )
+    try:
+        with np.load(target, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{target} is not the saved state of a boundary, or is damaged ({type(error).__name__})."
+        ) from None
+    if meta.get("format") != FORMAT:
+        raise ValueError(f"{target} was saved in format {meta.get('format')}; this version reads format {FORMAT}.")
+    wanted = json.loads(json.dumps(_fingerprint(board)))
+    different = sorted(key for key in wanted if wanted[key] != meta["board"].get(key))
+    if different:
+        raise ValueError(
+            f"{target} was saved by a boundary with another {', '.join(different)}: build this one with the same "
+            "arguments."
+        )
+    Saved(target, meta["identity"]).spend()
+    for name, array in board._arrays().items():
+        array[...] = arrays[name]
+    for name, value in meta["counters"].items():
+        setattr(board, name, value)
+    if meta["noise_step"] is not None:
+        board._noise.step = meta["noise_step"]  # type: ignore[attr-defined]
+    for name, source in board._sources().items():
+        source.restore(_arrays_again(meta["sources"][name]))
+        source.seeded = meta["seeded"][name]
+    board.unwrapped.np_random.bit_generator.state = _arrays_again(meta["users"])
+    released = Counts(*(arrays[f"release.{family}"] for family in "nmr"))
+    board._release = board._state(released, meta["released_users"])
+
+
+_COUNTERS = ("_arrived", "_gone", "_pending", "_version")
+
+
+def _fingerprint(board: Boundary) -> dict[str, Any]:
+    """What has to be the same on both sides."""
+    return {
+        "kind": type(board).__name__,
+        "guarantees": [{k: v for k, v in entry.items() if k != "notes"} for entry in board.ledger.to_dict()["entries"]],
+        "sizes": [board._inside.horizon, board._inside.n_states, board._inside.n_actions],
+        "publish_every": board.publish_every,
+        "scale": getattr(board, "scale", None),
+        "releases": board._releases() if board.users is not None else None,
+    }
+
+
+def _noise_step(board: Boundary) -> int | None:
+    noise = getattr(board, "_noise", None)
+    return None if noise is None else int(noise.step)
+
+
+def _registry() -> Path:
+    given = os.environ.get("PRIVATE_RL_GYM_STATE")
+    return Path(given) if given else Path.home() / ".local" / "state" / "private_rl_gym"
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and numbers of numpy in the state of a generator, for JSON."""
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": str(value.dtype)}
+    return int(value)
+
+
+def _arrays_again(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"array", "dtype"}:
+            return np.array(value["array"], dtype=value["dtype"])
+        return {key: _arrays_again(inner) for key, inner in value.items()}
+    return value

@@ -1,0 +1,47 @@
+"""Boundaries of every kind around one small river, for tests that hold for all of them."""
+
+import gymnasium as gym
+
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+
+H, S, A = 5, 4, 2
+
+
+def river(**arguments):
+    arguments = {"horizon": H, "n_states": S, "reward_law": "bernoulli", "variant": "open-banks", **arguments}
+    return gym.make("PrivateRL/RiverSwim-v0", **arguments)
+
+
+def jdp(env, **options):
+    return JDPBillboard(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 5, **options})
+
+
+def ldp(env, **options):
+    return LDPUserSide(env, **{"epsilon": 1.0, "users": 40, "seed": 6, **options})
+
+
+BOARDS = {
+    "open": lambda env, **o: OpenBillboard(env, **{"users": 40, **o}),
+    "jdp": jdp,
+    "jdp tree": lambda env, **o: jdp(env, counting="binary-tree", **o),
+    "jdp tree laplace": lambda env, **o: jdp(env, counting="binary-tree", delta=0.0, **o),
+    "jdp k-ary": lambda env, **o: jdp(env, delta=0.0, **o),
+    "jdp honaker": lambda env, **o: jdp(env, counting="honaker-tree", delta=0.0, **o),
+    "jdp batched": lambda env, **o: jdp(env, counting="batched", **o),
+    "ldp one-step": ldp,
+    "ldp unary": lambda env, **o: ldp(env, randomizer="unary", **o),
+    "ldp laplace": lambda env, **o: ldp(env, randomizer="laplace", **o),
+    "ldp gaussian": lambda env, **o: ldp(env, randomizer="gaussian", delta=1e-6, **o),
+    "jdp around ldp": lambda env, **o: jdp(ldp(env), **o),
+    "jdp around laplace": lambda env, **o: jdp(ldp(env, randomizer="laplace"), **o),
+}
+
+
+def same_release(first, second):
+    """Bit for bit."""
+    return (first.version, first.users, first.noise_std, first.events) == (
+        second.version,
+        second.users,
+        second.noise_std,
+        second.events,
+    ) and all((getattr(first, family) == getattr(second, family)).all() for family in "nmr")

@@ -1,0 +1,590 @@
+"""What every billboard promises about who comes in and what goes out."""
+
+import copy
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import (
+    NormalizeReward,
+    RecordEpisodeStatistics,
+    TimeAwareObservation,
+    TimeLimit,
+    TransformObservation,
+    TransformReward,
+)
+
+from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard
+from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river, same_release
+
+every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
+policy = np.array([[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1]])
+
+
+def tapes(users, seed=0):
+    return np.random.default_rng(seed).random((users, 2 * H + 1))
+
+
+def by_steps(board, users):
+    """The ordinary Gym loop, as a learner would write it."""
+    releases = []
+    for tape in users:
+        observation, _ = board.reset(options={"user": tape})
+        for h in range(H):
+            observation, *_ = board.step(int(policy[h, observation]))
+        releases.append(board.release)
+    return releases
+
+
+@every_board
+@pytest.mark.parametrize("publish_every", [1, 3, 7, 40])
+def test_serving_and_stepping_give_the_same_releases(make, publish_every):
+    served, stepped = (make(river(), publish_every=publish_every) for _ in range(2))
+    users = tapes(40)
+    releases = by_steps(stepped, users)
+    done = 0
+    for group in (1, 2, 10, 5, 22):
+        assert served.serve(policy, users[done : done + group]) == group
+        done += group
+        assert same_release(served.release, releases[done - 1])
+    assert served.release.users == 40  # the last, smaller batch is published too
+    assert served.users_left == 0
+
+
+@every_board
+def test_new_users_are_the_same_either_way(make):
+    served, stepped = make(river()), make(river())
+    served.unwrapped.reset(seed=3)
+    stepped.unwrapped.reset(seed=3)
+    served.serve(policy, 12)
+    by_steps(stepped, [None] * 12)
+    assert same_release(served.release, stepped.release)
+
+
+@every_board
+def test_a_stochastic_policy_draws_from_the_agents_generator(make):
+    coin = np.full((S, A), 0.5)
+    boards = [make(river()) for _ in range(3)]
+    users = tapes(20)
+    for board, rng in zip(
+        boards, (np.random.default_rng(1), np.random.default_rng(1), np.random.default_rng(2)), strict=True
+    ):
+        board.serve(coin, users, rng=rng)
+    assert same_release(boards[0].release, boards[1].release)
+    assert not same_release(boards[0].release, boards[2].release)
+    with pytest.raises(ValueError, match="rng=, a generator that belongs to the agent"):
+        make(river()).serve(coin, 1)
+
+
+def test_an_open_board_has_the_exact_sums():
+    board = BOARDS["open"](river())
+    users = tapes(40)
+    board.serve(policy, users)
+    found = board.unwrapped.model.rollout(policy, users)
+    assert board.release.n.sum() == 40 * H
+    assert board.release.r.sum() == found.rewards.sum()
+    np.testing.assert_array_equal(board.release.n[0].sum(axis=1), np.bincount(found.states[:, 0], minlength=S))
+    assert board.release.error_bound(0.05) == 0.0
+    assert board.release.noise_std == {"n": 0.0, "m": 0.0, "r": 0.0}
+
+
+@every_board
+def test_rewards_and_info_stay_inside(make):
+    board = make(RecordEpisodeStatistics(river()))
+    for _ in range(5):
+        _, info = board.reset()
+        assert info == {}
+        for h in range(H):
+            _, reward, terminated, truncated, info = board.step(1)
+            assert (reward, type(reward)) == (0.0, float)
+            assert info == {"withheld": True}
+            assert (terminated, truncated) == (h == H - 1, False)
+    inside = next(layer for layer in _layers(board) if isinstance(layer, RecordEpisodeStatistics))
+    assert len(inside.return_queue) == 5  # the experimenter, inside, has them
+
+
+def _layers(env):
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+
+
+@every_board
+def test_versions_move_only_when_something_is_published(make):
+    board = make(river(), publish_every=4)
+    before = board.release
+    assert (before.version, before.users) == (0, 0)
+    board.serve(policy, 3)
+    assert board.release is before
+    board.serve(policy, 1)
+    assert (board.release.version, board.release.users) == (1, 4)
+    board.serve(policy, 9)
+    assert (board.release.version, board.release.users) == (3, 12)
+
+
+@every_board
+def test_a_budget_is_refused_before_anything_happens(make):
+    board = make(river(), users=10)
+    board.serve(policy, 8)
+    before = board.release
+    with pytest.raises(BudgetExhausted, match=r"3 more after 8 users: this boundary was built for 10\. Nothing was"):
+        board.serve(policy, 3)
+    assert board.release is before
+    board.serve(policy, 2)
+    with pytest.raises(BudgetExhausted):
+        board.reset()
+    with pytest.raises(BudgetExhausted):
+        board.serve(policy)
+
+
+def test_local_users_are_not_limited_unless_asked():
+    board = LDPUserSide(river(), epsilon=1.0)
+    assert board.users_left is None
+    board.serve(policy, 3)
+    assert "any number of users" in str(board.ledger)
+
+
+@every_board
+def test_an_abandoned_user_contributes_nothing_and_counts(make):
+    """What a learner saw of her could decide whether she is abandoned, so that her place must not depend on it."""
+    left, absent = make(river()), make(river())
+    users = tapes(6)
+    for board, steps in ((left, 3), (absent, 0)):
+        by_steps(board, users[:2])
+        board.reset(options={"user": users[2]})
+        for _ in range(steps):
+            board.step(1)
+        by_steps(board, users[3:])
+    assert left.release.users == 6
+    assert same_release(left.release, absent.release)
+    if not isinstance(left, JDPBillboard) and isinstance(left, OpenBillboard):
+        assert left.release.n.sum() == 5 * H
+
+
+@every_board
+def test_releases_are_closed_and_independent_of_later_users(make):
+    board = make(river())
+    board.serve(policy, 5)
+    kept = board.release
+    copy = pickle.loads(pickle.dumps(kept))
+    board.serve(policy, 5)
+    assert same_release(kept, copy)
+    for array in (kept.n, kept.m, kept.r):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+
+
+def test_publishing_early_uses_a_release():
+    board = jdp(river(), users=12, publish_every=4)
+    board.serve(policy, 2)
+    with pytest.raises(ValueError, match=r"publish\(\) now would use a release that later users need"):
+        board.publish()
+    board = jdp(river(), users=12, publish_every=4, releases=4)
+    board.serve(policy, 2)
+    assert board.publish().users == 2
+    assert board.publish().version == 1  # nobody has come since
+    board.serve(policy, 10)
+    assert (board.release.version, board.release.users) == (4, 12)
+    more_noise = jdp(river(), users=12, publish_every=4, releases=4).scale
+    assert more_noise > jdp(river(), users=12, publish_every=4).scale
+
+
+def test_batches_are_published_when_asked():
+    board = BOARDS["jdp batched"](river(), publish_every=40)
+    sizes = []
+    for users in (1, 7, 20, 2):
+        board.serve(policy, users)
+        sizes.append(board.publish().users)
+    assert sizes == [1, 8, 28, 30]
+    assert board.release.events == board.release.m.size * (S + 2) // S * 40  # there may be a release for every user
+    assert board.release.version == 4
+    assert board.release.noise_std["m"] == pytest.approx(2 * board.scale)
+
+
+@every_board
+def test_error_bounds_hold(make):
+    """With beta = 0.2 over the whole run; 20 runs with seeds of their own, of which 12 or more failing has p < 1e-3."""
+    failures = 0
+    for seed in range(20):
+        board = make(river(), **({} if make is BOARDS["open"] else {"seed": seed}))
+        truth = BOARDS["open"](river())
+        missed = False
+        for user in tapes(40, seed=seed):
+            board.serve(policy, user[None])
+            truth.serve(policy, user[None])
+            for family in "nmr":
+                error = np.abs(getattr(board.release, family) - getattr(truth.release, family)).max()
+                missed |= error > board.release.error_bound(0.2, of=family)
+        failures += missed
+    assert failures <= 11
+
+
+@every_board
+def test_the_bound_is_the_largest_of_its_families(make):
+    board = make(river())
+    board.serve(policy, 3)
+    release = board.release
+    assert release.error_bound(0.1) == max(release.error_bound(0.1, of=family) for family in "nmr")
+    assert release.error_bound(0.01) >= release.error_bound(0.1)
+    with pytest.raises(ValueError, match="beta is 0"):
+        release.error_bound(0.0)
+    with pytest.raises(ValueError, match="no family 'x': choose one of n, m, r"):
+        release.error_bound(0.1, of="x")
+
+
+@every_board
+def test_pictures_stay_inside(make):
+    board = make(river(render_mode="ansi"))
+    board.reset()
+    assert board.render_mode is None
+    with pytest.raises(gym.error.Error, match=r"An experimenter may render what lies inside, with env\.unwrapped"):
+        board.render()
+    assert "RiverSwim" in board.unwrapped.render()
+
+
+@every_board
+def test_a_release_is_a_model_to_train_on(make):
+    board = make(river())
+    assert board.private_model().model.n_states == S  # even before anybody came
+    board.serve(policy, 40)
+    env = board.private_model()
+    assert isinstance(env, TabularEnv)
+    assert (env.model.horizon, env.model.n_states, env.model.n_actions) == (H, S, A)
+    observation, _ = env.reset(seed=0)
+    assert observation in env.observation_space
+
+
+def test_the_model_of_exact_counts_is_the_empirical_one():
+    board = OpenBillboard(river())
+    coin = np.full((S, A), 0.5)
+    board.serve(coin, 100_000, rng=np.random.default_rng(0))
+    model, true = board.private_model().model, board.unwrapped.model
+    seen = board.release.n > 2_000
+    assert seen.any()
+    error = np.abs(model.transitions - true.transitions)[seen]
+    assert error.max() < 5 * np.sqrt(0.25 / 2_000)
+    assert model.value_of(coin) == pytest.approx(true.value_of(coin), abs=0.02)
+
+
+@every_board
+def test_nothing_of_a_user_is_printed(make):
+    board = make(river())
+    canary = np.full(2 * H + 1, 0.271828)
+    board.serve(policy, np.vstack([canary, tapes(3)]))
+    said = f"{board!r} {board} {board.release!r} {board.ledger!r} {board.ledger} {vars(board).keys()}"
+    assert "0.2718" not in said
+    assert "array" not in repr(board.release)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps])
+def test_a_private_boundary_is_not_copied(duplicate):
+    with pytest.raises(TypeError, match="carry one on with save_state and load_state"):
+        duplicate(jdp(river()))
+
+
+# Stacks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: jdp(jdp(river())), "JDPBillboard around JDPBillboard makes no sense"),
+        (lambda: jdp(OpenBillboard(river())), "may be put around a bare environment, or LDPUserSide"),
+        (lambda: ldp(jdp(river())), "LDPUserSide around JDPBillboard makes no sense.*or no other boundary"),
+        (lambda: ldp(ldp(river())), "LDPUserSide around LDPUserSide makes no sense"),
+        (lambda: OpenBillboard(ldp(river())), "OpenBillboard around LDPUserSide makes no sense"),
+        (lambda: jdp(LDPPerStep(river(), 1.0)), r"JDPBillboard around LDPPerStep makes no sense.*Use LDPUserSide"),
+        (lambda: LDPPerStep(jdp(river()), 1.0), "LDPPerStep around JDPBillboard makes no sense"),
+        (lambda: LDPPerStep(LDPPerStep(river(), 1.0), 1.0), "LDPPerStep around LDPPerStep makes no sense"),
+        (lambda: jdp(NormalizeReward(river())), "NormalizeReward inside a trust boundary carries statistics"),
+        (lambda: jdp(TimeAwareObservation(TimeLimit(river(), 5))), "has changed it from"),
+    ],
+)
+def test_stacks_that_make_no_sense_are_refused(build, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        build()
+
+
+def test_a_stack_is_built_before_users_come():
+    inner = ldp(river())
+    inner.serve(policy, 1)
+    with pytest.raises(ValueError, match="has met users already: build the whole stack first"):
+        jdp(inner)
+    inner = ldp(river())
+    jdp(inner)
+    with pytest.raises(ValueError, match="LDPUserSide lies inside JDPBillboard: serve users through that"):
+        inner.serve(policy, 1)
+
+
+@every_board
+def test_ordinary_wrappers_outside_change_nothing(make):
+    """What the outside shows may even be scrambled: the boundary saw the truth (taint)."""
+    plain, wrapped = make(river()), make(river())
+    rng = np.random.default_rng(0)
+    outside = TransformObservation(wrapped, lambda _: int(rng.integers(S)), wrapped.observation_space)
+    outside = RecordEpisodeStatistics(TransformReward(outside, lambda _: 17.0))
+    for tape in tapes(15):
+        observation, _ = plain.reset(options={"user": tape})
+        outside.reset(options={"user": tape})
+        for h in range(H):
+            action = int(policy[h, observation])
+            observation, *_ = plain.step(action)
+            outside.step(action)
+    assert same_release(plain.release, wrapped.release)
+    assert outside.get_wrapper_attr("ledger") == plain.ledger
+
+
+@every_board
+def test_ordinary_wrappers_inside_are_stepped_through(make):
+    """A wrapper that changes rewards inside the boundary changes what is summed, by serve as by step."""
+    served, stepped = (make(TransformReward(river(), lambda r: 1.0 - r)) for _ in range(2))
+    users = tapes(10)
+    served.serve(policy, users)
+    by_steps(stepped, users)
+    assert same_release(served.release, stepped.release)
+    unchanged = make(river())
+    unchanged.serve(policy, users)
+    assert not (unchanged.release.r == served.release.r).all()
+
+
+@every_board
+def test_a_shorter_time_limit_inside_is_the_horizon(make):
+    board = make(TimeLimit(river(), 3))
+    assert board.sizes == (3, S, A)
+    board.serve(policy[:3], tapes(4))
+    assert board.release.n.shape == (3, S, A)
+    board.reset()
+    assert [board.step(1)[3] for _ in range(3)] == [False, False, True]
+
+
+def test_a_stack_has_both_promises():
+    board = jdp(ldp(river(), epsilon=3.0))
+    assert [entry.model for entry in board.ledger.entries] == ["LDP", "JDP"]
+    assert board.ledger.epsilon == 1.0
+
+
+# Environments of others ------------------------------------------------------------------------------------------
+
+
+def lake(**arguments):
+    return gym.make("FrozenLake-v1", max_episode_steps=12, **arguments)
+
+
+@every_board
+def test_other_discrete_environments_go_through_the_step_loop(make):
+    boards = [make(lake()) for _ in range(2)]
+    assert boards[0].sizes == (12, 17, 4)
+    plan = np.full((12, 17), 2)
+    boards[0].unwrapped.reset(seed=1)
+    boards[1].unwrapped.reset(seed=1)
+    boards[0].serve(plan, 30)
+    for _ in range(30):
+        boards[1].reset()
+        ended = False
+        while not ended:
+            _, _, terminated, truncated, _ = boards[1].step(2)
+            ended = terminated or truncated
+    assert same_release(boards[0].release, boards[1].release)
+
+
+def test_an_early_end_is_padded_to_the_horizon():
+    board = OpenBillboard(lake())
+    board.serve(np.full((12, 17), 2), 200)
+    release = board.release
+    np.testing.assert_array_equal(release.n.sum(axis=(1, 2)), 200)  # every stage has every user
+    assert release.n[11, 16, 0] > 0  # some wait in the absorbing state, where action 0 is taken
+    assert release.n[:, 16, 1:].sum() == 0
+    assert release.m[:, 16, 0, :16].sum() == 0
+    assert release.r[:, 16].sum() == 0
+    np.testing.assert_array_equal(release.n[1:].sum(axis=2), release.m[:-1].sum(axis=(1, 2)))  # flow in is flow out
+
+
+def test_what_a_lake_taught_is_the_lake():
+    """Exact counts of many users lead to the model that from_gym reads off the table."""
+    board = OpenBillboard(lake())
+    coin = np.full((17, 4), 0.25)
+    board.serve(coin, 3_000, rng=np.random.default_rng(1))
+    true = TabularModel.from_gym(gym.make("FrozenLake-v1"), horizon=12)
+    assert board.private_model().model.value_of(coin) == pytest.approx(true.value_of(coin), abs=0.02)
+
+
+class Strange(gym.Env):
+    """Pays what it is told to; states and actions start at other numbers than 0."""
+
+    observation_space = gym.spaces.Discrete(3, start=5)
+    action_space = gym.spaces.Discrete(2, start=-1)
+
+    def __init__(self, rewards):
+        self.rewards, self.users = rewards, -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.users += 1
+        return 5, {"secret": 42}
+
+    def step(self, action):
+        assert action in self.action_space
+        return 7, self.rewards[self.users], False, False, {"secret": 42}
+
+
+def test_spaces_may_start_anywhere():
+    board = OpenBillboard(Strange([0.5] * 4), horizon=2)
+    board.serve([1, 1, 1, 1], 2)
+    assert board.release.m[0, 0, 1, 2] == 2.0
+    assert board.release.r[1, 2, 1] == 1.0
+    assert board.reset()[1] == {}
+    assert board.step(0)[4] == {"withheld": True}
+
+
+@pytest.mark.parametrize("reward", [1.5, -0.1, float("nan"), float("inf")])
+@every_board
+def test_a_reward_out_of_range_is_refused_and_nothing_of_that_user_is_released(make, reward):
+    rewards = [0.5, 0.5, reward, 0.5, 0.5]
+    boards = [make(TimeLimit(Strange(rewards), 2)) for _ in range(2)]
+    absent = make(TimeLimit(Strange([0.5] * 5), 2))
+    with pytest.raises(ValueError, match=r"reward outside \[0, 1\].*nothing of this user is released") as caught:
+        boards[0].serve([1, 1, 1, 1], 5)
+    assert str(reward) not in str(caught.value).replace("[0, 1]", "")
+    for user in range(5):
+        for board in (boards[1], absent):
+            board.reset()
+            for _ in range(2 if user != 2 else 1):  # in `absent` she just leaves
+                if board is boards[1] and user == 2:
+                    with pytest.raises(ValueError, match="outside"):
+                        board.step(0)
+                else:
+                    board.step(0)
+    assert same_release(boards[0].release, boards[1].release)
+    assert same_release(boards[0].release, absent.release)
+    assert boards[0].release.users == 5
+
+
+class Lax(gym.Wrapper):
+    """An environment that takes any action, and says anything."""
+
+    def __init__(self, env, says=None):
+        super().__init__(env)
+        self.says = says
+
+    def step(self, action):
+        observation, *rest = self.env.step(int(action) % 2)
+        return (observation if self.says is None else self.says, *rest)
+
+
+@every_board
+def test_what_cannot_be_counted_never_reaches_a_sum(make):
+    board = make(Lax(river()))
+    board.reset()
+    with pytest.raises(gym.error.InvalidAction, match="The action 7 is not in Discrete"):
+        board.step(7)
+    for says in (S, -1, 10**9):
+        board, absent = make(Lax(river(), says)), make(river())
+        board.reset()
+        with pytest.raises(ValueError, match="observation outside its observation space") as caught:
+            board.step(1)
+        assert str(says) not in str(caught.value)
+        absent.reset()
+        absent.close()
+        assert same_release(board.release, absent.release)
+
+
+@every_board
+def test_the_last_user_may_leave_by_closing(make):
+    board = make(river(), users=3, publish_every=3)
+    board.serve(policy, 2)
+    board.reset()
+    board.step(1)
+    assert board.release.users == 0
+    board.close()
+    assert board.release.users == 3
+
+
+@pytest.mark.parametrize("name", ["ldp one-step", "ldp unary", "ldp laplace", "ldp gaussian", "jdp around ldp"])
+def test_nobody_can_tell_who_left_early_where_users_report(name):
+    """Whoever leaves still sends a report, of nothing: as many reports come as users did."""
+    board = BOARDS[name](river())
+    for _ in range(6):
+        board.reset()
+        board.step(0)
+    board.close()
+    reports = board._statistic.arrays().get("reports")
+    if reports is not None:
+        assert reports.sum() == (6 if "unary" not in name else 6 * H)
+    assert board._sums.any()
+    assert board.release.users == 6
+
+
+def test_an_unexpected_end_is_refused():
+    class Ends(gym.Wrapper):
+        def step(self, action):
+            observation, reward, _, truncated, info = self.env.step(action)
+            return observation, reward, True, truncated, info
+
+    board = OpenBillboard(Ends(river()))
+    with pytest.raises(ValueError, match="If episodes are shorter, say so with horizon="):
+        board.serve(policy, 1)
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "sentence"),
+    [
+        (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "has no horizon.*Say it with horizon="),
+        (lambda: jdp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*need Discrete"),
+        (lambda: jdp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
+        (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0: it must be a number above 0"),
+        (lambda: jdp(river(), epsilon=-1), ValueError, "epsilon is -1"),
+        (lambda: jdp(river(), delta=1.0), ValueError, "delta is 1.0"),
+        (lambda: jdp(river(), delta=-1e-6), ValueError, "delta is -1e-06"),
+        (lambda: jdp(river(), delta=0.0, noise="gaussian"), ValueError, "delta is 0: Gaussian noise needs delta"),
+        (lambda: jdp(river(), delta=0.0, counting="matrix-factorization"), ValueError, "delta is 0"),
+        (lambda: jdp(river(), counting="matrix-factorization", noise="laplace"), ValueError, "with Laplace noise take"),
+        (lambda: jdp(river(), counting="tree"), ValueError, "no counting 'tree': choose one of batched, binary-tree"),
+        (lambda: jdp(river(), noise="uniform"), ValueError, "no noise 'uniform'"),
+        (lambda: jdp(river(), users=0), ValueError, "users is 0: it must be at least 1"),
+        (lambda: jdp(river(), users=None), ValueError, "users is not given"),
+        (lambda: jdp(river(), publish_every=0), ValueError, "publish_every is 0"),
+        (lambda: jdp(river(), releases=3), ValueError, "releases is 3: 40 users in batches of 1 make 40"),
+        (lambda: jdp(river(), calibration="printed"), ValueError, "calibration is 'printed': choose 'exact', or"),
+        (
+            lambda: jdp(river(), calibration="paper", counting="batched"),
+            ValueError,
+            "'binary-tree' with noise='laplace'",
+        ),
+        (lambda: jdp(ldp(river()), calibration="paper"), ValueError, "put no billboard around reports"),
+        (lambda: ldp(river(), epsilon=0.0), ValueError, "epsilon is 0.0"),
+        (lambda: ldp(river(), randomizer="gaussian"), ValueError, "Gaussian noise needs delta above 0"),
+        (lambda: ldp(river(), users=-2), ValueError, "users is -2"),
+        (lambda: LDPPerStep(river(), 0.0), ValueError, "epsilon is 0.0"),
+        (lambda: LDPPerStep(gym.make("CliffWalking-v1"), 1.0), ValueError, "has no horizon"),
+        (lambda: OpenBillboard(river(), users=0), ValueError, "users is 0"),
+    ],
+)
+def test_bad_input_gets_a_sentence_when_a_boundary_is_built(build, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        build()
+
+
+def test_bad_input_gets_a_sentence_when_users_are_served():
+    board = jdp(river())
+    with pytest.raises(ValueError, match="users is 0"):
+        board.serve(policy, 0)
+    with pytest.raises(ValueError, match=r"shape \(2, 5\), not \(2, 11\)"):
+        board.serve(policy, np.zeros((2, 5)))
+    with pytest.raises(ValueError, match="The policy has shape"):
+        board.serve([1, 1], 1)
+    with pytest.raises(ValueError, match=r"does not fit the users, who have H=5, S=4, A=2"):
+        board.serve(gym.make("PrivateRL/RiverSwim-v0").unwrapped.model.optimal_policy(), 1)
+    with pytest.raises(ValueError, match="has no tapes: say how many users to serve"):
+        jdp(lake()).serve(np.zeros((12, 17), dtype=int), np.zeros((1, 25)))
+    assert board.users_left == 40  # nobody was counted
+
+
+@every_board
+def test_a_stack_is_made_again_from_its_spec(make):
+    board = make(river())
+    if board._inner is None:
+        again = gym.make(board.spec)
+        assert type(again) is type(board)
+        assert again.ledger == board.ledger

@@ -1,0 +1,156 @@
+"""Randomized steps: the whole episode's loss exactly, the sampler by its frequencies, and any Gym learner."""
+
+import itertools
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit, TransformReward
+from scipy import stats
+from stable_baselines3.common.env_checker import check_env
+
+from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.wrappers import LDPPerStep
+from tests.wrappers.stacks import H, S, river
+from tests.wrappers.test_boundary import Strange
+
+
+def make(epsilon=4.0, env=None, **options):
+    return LDPPerStep(river() if env is None else env, epsilon, **{"seed": 1, **options})
+
+
+@pytest.mark.parametrize("observe_time", [False, True])
+@pytest.mark.parametrize("id", ["PrivateRL/RiverSwim-v0", "PrivateRL/HardBandit-v0", "PrivateRL/Garnet-v0"])
+def test_sb3_finds_nothing_wrong(id, observe_time):
+    """Gymnasium's own check asks that a seed repeats all that is seen, which private noise must not do."""
+    check_env(make(env=gym.make(id, observe_time=observe_time)))
+
+
+def told(true, epsilon, n_states):
+    """The law of an observation of ``true``, as the code states it."""
+    keep = math.exp(epsilon) / (math.exp(epsilon) + n_states - 1)
+    return [keep if s == true else (1 - keep) / (n_states - 1) for s in range(n_states)]
+
+
+def told_reward(mean, epsilon):
+    """The law of the reward's bit."""
+    flip = 1 / (math.exp(epsilon) + 1)
+    one = mean * (1 - flip) + (1 - mean) * flip
+    return [1 - one, one]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_a_whole_episode_costs_exactly_epsilon(epsilon, horizon):
+    """Over every sequence of answers, for the worst pair of users: the start state, H states and H rewards."""
+    n_states, share = 3, epsilon / (2 * horizon + 1)
+    laws = {}
+    for user, (state, reward) in {"first": (0, 0.0), "second": (2, 1.0)}.items():
+        answers = [told(state, share, n_states)] * (horizon + 1) + [told_reward(reward, share)] * horizon
+        outcomes = itertools.product(*(range(len(law)) for law in answers))
+        laws[user] = [math.prod(law[o] for law, o in zip(answers, outcome, strict=True)) for outcome in outcomes]
+    ratios = np.log(np.array(laws["first"]) / np.array(laws["second"]))
+    assert np.abs(ratios).max() == pytest.approx(epsilon)
+
+
+def test_the_sampler_has_that_law():
+    """A user who stays in one state and earns a third: p > 1e-6, and 1.3 times epsilon is noticed."""
+    horizon, n_states, epsilon = 4, 3, 9.0
+    P = np.zeros((n_states, 1, n_states))
+    P[:, :, 1] = 1.0
+    env = make(epsilon, TabularEnv(TabularModel(P, np.full((n_states, 1), 1 / 3), 1, horizon, "fixed")))
+    share = epsilon / (2 * horizon + 1)
+    seen, rewards = [], []
+    for _ in range(20_000):
+        seen.append(env.reset()[0])
+        for _ in range(horizon):
+            observation, reward, *_ = env.step(0)
+            seen.append(observation)
+            rewards.append(reward)
+    counts, values = np.bincount(seen, minlength=n_states), np.unique(rewards)
+    bits = [(np.array(rewards) == value).sum() for value in values]
+    flip = 1 / (math.exp(share) + 1)
+    np.testing.assert_allclose(values, [-flip / (1 - 2 * flip), (1 - flip) / (1 - 2 * flip)])
+    for factor, fits in ((1.0, True), (1.3, False)):
+        law = np.array(told(1, factor * share, n_states)) * len(seen)
+        assert (stats.chisquare(counts, law).pvalue > 1e-6) == fits
+        law = np.array(told_reward(1 / 3, factor * share)) * len(rewards)
+        assert (stats.chisquare(bits, law).pvalue > 1e-6) == fits
+    assert np.mean(rewards) == pytest.approx(1 / 3, abs=5 * np.std(rewards) / np.sqrt(len(rewards)))
+
+
+def test_the_end_is_told_no_sooner_than_the_horizon():
+    env = make(env=gym.make("FrozenLake-v1", max_episode_steps=30))
+    assert env.observation_space.n == 17
+    for _ in range(20):
+        _, info = env.reset()
+        assert info == {}
+        steps = [env.step(2) for _ in range(30)]
+        assert [step[2] for step in steps] == [False] * 29 + [True]
+        assert not any(step[3] for step in steps)
+        assert all(step[4] == {} for step in steps)
+        with pytest.raises(gym.error.ResetNeeded, match="episode is over"):
+            env.step(0)
+
+
+def test_a_wrong_action_is_refused_whether_or_not_the_episode_has_ended():
+    """Else the refusal would tell when it ended."""
+    env = make(env=gym.make("FrozenLake-v1", max_episode_steps=40))
+    env.reset(seed=0)
+    for _ in range(40):
+        with pytest.raises(gym.error.InvalidAction, match="The action 99 is not in"):
+            env.step(99)
+        env.step(2)
+
+
+def test_with_a_large_budget_the_truth_comes_through():
+    noisy, plain = make(1e4), river()
+    tape = np.random.default_rng(0).random(2 * H + 1)
+    assert noisy.reset(options={"user": tape})[0] == plain.reset(options={"user": tape})[0]
+    for _ in range(H):
+        assert noisy.step(1)[:2] == plain.step(1)[:2]
+
+
+def test_noise_is_not_seeded_by_reset():
+    env = LDPPerStep(river(), 1.0)
+    runs = []
+    for _ in range(2):
+        env.reset(seed=0)
+        runs.append([env.step(1)[:2] for _ in range(H)] + [env.reset(seed=0)[0] for _ in range(40)])
+    assert runs[0] != runs[1]
+    assert "seeded" not in str(env.ledger)
+    assert "seeded noise: for experiments" in str(make().ledger)
+    assert str(env.ledger) == "(1.0, 0)-LDP, replace one user, any number of users"
+
+
+def test_time_is_public_and_the_state_is_not():
+    env = make(0.1, river(observe_time=True))
+    stages, states = [], set()
+    for _ in range(50):
+        observations = [env.reset()[0]] + [env.step(1)[0] for _ in range(H)]
+        stages.append([int(o[0]) for o in observations])
+        states |= {int(o[1]) for o in observations}
+    assert all(row == [0, 1, 2, 3, 4, 4] for row in stages)
+    assert states == set(range(S))
+
+
+def test_a_reward_out_of_range_is_refused():
+    env = make(env=TimeLimit(Strange([0.5, 7.0]), 2))
+    env.reset()
+    env.step(0)
+    env.step(0)
+    env.reset()
+    with pytest.raises(ValueError, match=r"reward outside \[0, 1\]"):
+        env.step(0)
+    scaled = make(env=TransformReward(TimeLimit(Strange([7.0]), 2), lambda r: r / 10))
+    scaled.reset()
+    scaled.step(0)
+
+
+def test_pictures_stay_inside():
+    env = make(env=river(render_mode="ansi"))
+    env.reset()
+    assert env.render_mode is None
+    with pytest.raises(gym.error.Error, match="stays inside the trust boundary"):
+        env.render()

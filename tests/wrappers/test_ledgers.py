@@ -1,0 +1,97 @@
+"""The epsilon that is printed: defaults, notes, and the papers' constants with what they cost."""
+
+import math
+
+import numpy as np
+import pytest
+
+from private_rl_gym.privacy import gaussian_mu
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+from tests.wrappers.stacks import H, jdp, ldp, river
+
+
+def test_the_line_of_the_architecture_page():
+    board = JDPBillboard(river(), epsilon=1.0, delta=1e-6, users=50_000)
+    assert str(board.get_wrapper_attr("ledger")) == "(1.0, 1e-06)-JDP, replace one user, 50000 users"
+
+
+def test_the_default_is_the_most_accurate_for_the_budget():
+    assert "matrix-factorization" in JDPBillboard(river(), 1.0, 1e-6, 100).guarantee.mechanism
+    assert "k-ary-tree" in JDPBillboard(river(), 1.0, 0.0, 100).guarantee.mechanism
+    errors = {
+        counting: jdp(river(), users=1000, delta=delta, counting=counting, noise=noise)
+        for counting, delta, noise in [
+            ("binary-tree", 0.0, "laplace"),
+            ("honaker-tree", 0.0, "laplace"),
+            ("k-ary-tree", 0.0, "laplace"),
+            ("matrix-factorization", 1e-6, "gaussian"),
+        ]
+    }
+    spread = {name: board.scale * board._noise.spread(511) for name, board in errors.items()}
+    assert spread["honaker-tree"] < spread["binary-tree"]
+    assert spread["k-ary-tree"] < spread["honaker-tree"]
+    assert spread["matrix-factorization"] < spread["k-ary-tree"] * math.sqrt(2)
+
+
+def test_an_open_board_says_so_plainly():
+    board = OpenBillboard(river())
+    assert str(board.ledger) == "no privacy (epsilon = inf)"
+    assert "No privacy is promised" in board.ledger.sentence()
+
+
+def test_laplace_noise_is_pure_whatever_delta_allows():
+    board = jdp(river(), noise="laplace", delta=1e-6)
+    assert board.ledger.delta == 0.0
+
+
+@pytest.mark.parametrize("users", [7, 1000, 50_000])
+def test_the_papers_counters_cost_two_epsilon(users):
+    """Scale 3 H levels / epsilon for three families, of which a replaced user moves 6 H in L1 at every level."""
+    with pytest.warns(UserWarning, match=r"they print epsilon = 0\.5 and cost 1"):
+        board = JDPBillboard(river(), epsilon=0.5, users=users, calibration="paper")
+    levels = math.floor(math.log2(users)) + 1
+    assert board.scale == pytest.approx(3 * H * levels / 0.5)
+    assert board._statistic.separate_visits
+    assert board.ledger.epsilon == pytest.approx(2 * 0.5)
+    assert "calibration='paper', printed as epsilon = 0.5" in str(board.ledger)
+
+
+def test_the_papers_local_noise_costs_two_epsilon():
+    with pytest.warns(UserWarning, match="printed constants"):
+        board = LDPUserSide(river(), epsilon=1.0, randomizer="laplace", calibration="paper")
+    assert board._statistic.scale == 3 * H / 1.0
+    assert board.ledger.epsilon == pytest.approx(2.0)
+
+
+def test_exact_calibration_is_what_the_proofs_say():
+    statistic_l1, statistic_l2 = 4 * H, math.sqrt(4 * H)
+    tree = jdp(river(), users=1000, delta=0.0, counting="binary-tree")
+    assert tree.scale == pytest.approx(statistic_l1 * 10 / 1.0)
+    gaussian = jdp(river(), users=1000, counting="binary-tree")
+    assert gaussian.scale == pytest.approx(statistic_l2 * math.sqrt(10) / gaussian_mu(1.0, 1e-6))
+    batched = jdp(river(), users=1000, counting="batched")
+    assert batched.scale == pytest.approx(statistic_l2 / gaussian_mu(1.0, 1e-6))
+    local = ldp(river(), randomizer="laplace")
+    assert local._statistic.scale == pytest.approx(statistic_l1)
+
+
+def test_a_seed_is_confessed():
+    assert "seeded noise: for experiments" in str(jdp(river()).ledger)
+    assert "seeded noise: for experiments" in str(ldp(river()).ledger)
+    assert "seeded" not in str(JDPBillboard(river(), 1.0, 1e-6, 10).ledger)
+
+
+def test_unseeded_noise_differs_and_reset_does_not_seed_it():
+    boards = [JDPBillboard(river(), 1.0, 1e-6, 10) for _ in range(2)]
+    for board in boards:
+        for _ in range(3):
+            board.reset(seed=0)
+            for _ in range(H):
+                board.step(1)
+    assert not np.array_equal(boards[0].release.m, boards[1].release.m)
+
+
+def test_secure_noise_is_available():
+    board = JDPBillboard(river(), 1.0, 1e-6, 10, secure=True)
+    board.serve([1] * 4, 10)
+    assert board.release.users == 10

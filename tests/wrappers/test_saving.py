@@ -1,0 +1,197 @@
+"""A long run survives a restart, once."""
+
+import json
+import shutil
+import stat
+
+import numpy as np
+import pytest
+
+from private_rl_gym.wrappers import saving
+from tests.wrappers.stacks import BOARDS, A, S, jdp, river, same_release
+from tests.wrappers.test_boundary import policy
+
+every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
+
+
+@pytest.fixture(autouse=True)
+def registry(tmp_path, monkeypatch):
+    folder = tmp_path / "registry"
+    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(folder))
+    return folder
+
+
+@every_board
+@pytest.mark.parametrize("before", [0, 1, 13])
+def test_going_on_equals_never_having_stopped(make, before, tmp_path):
+    straight, first, second = (make(river(), publish_every=3) for _ in range(3))
+    for board in (straight, first):
+        board.unwrapped.reset(seed=4)
+    if before:
+        straight.serve(policy, before)
+        first.serve(policy, before)
+    first.save_state(tmp_path / "state")
+    second.load_state(tmp_path / "state")
+    assert same_release(first.release, second.release)
+    for users in (1, 6, 7):
+        straight.serve(policy, users)
+        second.serve(policy, users)
+        assert same_release(straight.release, second.release)
+    assert second.ledger == straight.ledger
+    assert second.users_left == straight.users_left
+
+
+def test_the_file_is_secret_and_says_so(tmp_path):
+    board = jdp(river())
+    board.serve(policy, 5)
+    path = tmp_path / "state"
+    board.save_state(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with np.load(path, allow_pickle=False) as file:
+        meta = json.loads(file["meta"].tobytes())
+    assert meta["label"].startswith("SECRET")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["state"]  # nothing temporary is left
+
+
+@every_board
+def test_a_state_is_continued_once(make, tmp_path):
+    board = make(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    shutil.copy(tmp_path / "state", tmp_path / "copy")
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(tmp_path / "state", tmp_path / "elsewhere" / "state")
+    make(river()).load_state(tmp_path / "state")
+    for path in (tmp_path / "state", tmp_path / "copy", tmp_path / "elsewhere" / "state"):
+        with pytest.raises(ValueError, match=r"was continued before: .* the same noise on different data"):
+            make(river()).load_state(path)
+
+
+def test_going_on_without_loading_is_also_going_on(tmp_path):
+    """The run that saved and kept going has used the noise that the file would replay."""
+    for action in (lambda board: board.serve(policy, 1), lambda board: board.reset()):
+        board = jdp(river())
+        board.serve(policy, 5)
+        board.save_state(tmp_path / "state")
+        action(board)
+        with pytest.raises(ValueError, match="was continued before"):
+            jdp(river()).load_state(tmp_path / "state")
+
+
+def test_the_run_that_was_loaded_elsewhere_cannot_go_on(tmp_path):
+    board, other = jdp(river()), jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    other.load_state(tmp_path / "state")
+    with pytest.raises(ValueError, match="was continued before"):
+        board.serve(policy, 1)
+    other.serve(policy, 1)
+
+
+def test_saving_again_takes_the_place_of_the_older_state(tmp_path):
+    board = jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "first")
+    board.save_state(tmp_path / "second")
+    with pytest.raises(ValueError, match="was continued before"):
+        jdp(river()).load_state(tmp_path / "first")
+    jdp(river()).load_state(tmp_path / "second")
+
+
+def test_a_run_may_be_saved_again_and_again(tmp_path):
+    straight = jdp(river())
+    straight.unwrapped.reset(seed=0)
+    straight.serve(policy, 40)
+    board = jdp(river())
+    board.unwrapped.reset(seed=0)
+    for _ in range(4):
+        board.serve(policy, 10)
+        board.save_state(tmp_path / "state")
+        board = jdp(river())
+        board.load_state(tmp_path / "state")
+    assert same_release(board.release, straight.release)
+
+
+def test_a_crash_while_saving_leaves_the_old_state(tmp_path, monkeypatch):
+    board = jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    before = (tmp_path / "state").read_bytes()
+    other = jdp(river())
+    other.serve(policy, 7)
+
+    def full(_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(saving.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        other.save_state(tmp_path / "state")
+    assert (tmp_path / "state").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+def test_where_nothing_can_be_written_down_nothing_is_continued(tmp_path, monkeypatch):
+    board = jdp(river())
+    board.save_state(tmp_path / "state")
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(saving.os, "open", refuse)
+    with pytest.raises(ValueError, match=r"cannot be written down that .*\$PRIVATE_RL_GYM_STATE names another"):
+        jdp(river()).load_state(tmp_path / "state")
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (lambda: jdp(river(), epsilon=2.0), "another guarantees, scale: build this one with the same arguments"),
+        (lambda: jdp(river(), users=41), "another guarantees, releases"),
+        (lambda: jdp(river(), publish_every=2), "another guarantees, publish_every"),
+        (lambda: jdp(river(n_states=5)), "another sizes"),
+        (lambda: jdp(river(), counting="batched"), "another guarantees"),
+        (lambda: BOARDS["ldp one-step"](river()), "another guarantees, kind"),
+    ],
+)
+def test_another_boundary_cannot_take_over(other, sentence, tmp_path):
+    board = jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    with pytest.raises(ValueError, match=sentence):
+        other().load_state(tmp_path / "state")
+    jdp(river()).load_state(tmp_path / "state")  # and the state is not spent by the attempt
+
+
+def test_what_is_no_state_gets_a_sentence(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
+    for name in ("text", "arrays.npz", "missing"):
+        with pytest.raises(ValueError, match="is not the saved state of a boundary, or is damaged"):
+            jdp(river()).load_state(tmp_path / name)
+
+
+def test_misuse_gets_a_sentence(tmp_path):
+    board = jdp(river())
+    board.reset()
+    board.step(1)
+    with pytest.raises(ValueError, match="in the middle of her episode"):
+        board.save_state(tmp_path / "state")
+    with pytest.raises(ValueError, match="has met users"):
+        board.load_state(tmp_path / "state")
+    stack = BOARDS["jdp around ldp"](river())
+    with pytest.raises(ValueError, match="lies inside JDPBillboard: save that one"):
+        stack.env.save_state(tmp_path / "state")
+    with pytest.raises(ValueError, match="secure=True cannot be saved"):
+        jdp(river(), seed=None, secure=True).save_state(tmp_path / "state")
+
+
+def test_unseeded_noise_goes_on_too(tmp_path):
+    """The position of an unseeded generator is saved as well, and stays unseeded in the ledger."""
+    board, other = jdp(river(), seed=None), jdp(river(), seed=None)
+    board.unwrapped.reset(seed=0)
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    other.load_state(tmp_path / "state")
+    assert same_release(board.release, other.release)
+    assert "seeded" not in str(other.ledger)
+    assert other.sizes[1:] == (S, A)
