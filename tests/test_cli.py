@@ -1,0 +1,105 @@
+"""The command line says what things cost."""
+
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+from private_rl_gym.cli import app
+from private_rl_gym.privacy import gaussian_mu
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
+from tests.wrappers.stacks import A, H, S, river
+
+PLAN = ["budget", "--horizon", "20", "--states", "6", "--actions", "2", "--epsilon", "1"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def rows(*arguments):
+    done = run(*PLAN, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return {(row["model"], row["mechanism"]): row for row in json.loads(done.output)}
+
+
+def test_the_table_for_a_person():
+    done = run(*PLAN, "--users", "50000", "--delta", "1e-6")
+    assert done.exit_code == 0
+    for part in (
+        "matrix-factorization, gaussian",
+        "one-step",
+        "PUCB's and DP-UCBVI's constants",
+        "(!) (2, 0)",
+        "4,167",
+    ):
+        assert part in done.output
+
+
+def test_numbers_for_machines():
+    found = rows("--users", "50000", "--delta", "1e-6")
+    best = found["JDP", "matrix-factorization, gaussian"]
+    assert best["transitions_std"] == pytest.approx(4.53 * math.sqrt(80) / gaussian_mu(1, 1e-6), rel=0.01)
+    assert best["visits_std"] == pytest.approx(best["transitions_std"] * math.sqrt(6), rel=1e-6)
+    assert found["none", "exact sums"]["epsilon"] is None
+    for key in (("JDP", "PUCB's and DP-UCBVI's constants"), ("LDP", "DP-UCBVI's constants, laplace")):
+        assert found[key]["epsilon"] == pytest.approx(2.0)
+    assert all(row["epsilon"] == 1.0 for key, row in found.items() if "constants" not in key[1] and key[0] != "none")
+
+
+def test_pure_budgets_leave_pure_mechanisms():
+    assert not any("gaussian" in mechanism for _, mechanism in rows("--users", "1000"))
+    assert all(row["delta"] == 0 for key, row in rows("--users", "1000").items() if key[0] != "none")
+
+
+def test_the_table_is_what_boundaries_do():
+    plan = ["budget", "--users", "40", "--horizon", str(H), "--states", str(S), "--actions", str(A), "--epsilon", "1"]
+    done = run(*plan, "--delta", "1e-6", "--json")
+    found = {(row["model"], row["mechanism"]): row for row in json.loads(done.output)}
+    for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
+        board = JDPBillboard(river(), 1.0, 1e-6, 40, counting=counting)
+        board.serve([1] * S, 40)
+        row = found["JDP", f"{counting}, gaussian"]
+        assert (row["visits_std"], row["transitions_std"], row["rewards_std"]) == tuple(
+            board.release.noise_std.values()
+        )
+        assert row["bound"] >= board.release.error_bound(0.05)
+    for name in ("one-step", "unary", "laplace", "gaussian"):
+        board = LDPUserSide(river(), 1.0, 1e-6, 40, randomizer=name)
+        board.serve([1] * S, 40)
+        row = found["LDP", name]
+        assert (row["visits_std"], row["transitions_std"], row["rewards_std"]) == tuple(
+            board.release.noise_std.values()
+        )
+        assert row["bound"] == pytest.approx(board.release.error_bound(0.05))
+
+
+def test_fewer_releases_mean_less_noise():
+    every, batches = rows("--users", "50000"), rows("--users", "50000", "--publish-every", "200")
+    key = ("JDP", "k-ary-tree, laplace")
+    assert batches[key]["transitions_std"] < 0.6 * every[key]["transitions_std"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--users", "0"], "users is 0: it must be at least 1"),
+        (["--users", "10", "--delta", "1"], "delta is 1.0"),
+        (["--users", "10", "--epsilon", "0"], "epsilon is 0.0"),
+        (["--users", "10", "--beta", "0"], "beta is 0.0"),
+        (["--users", "10", "--publish-every", "0"], "publish_every is 0"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_exit_code_two(arguments, sentence):
+    done = run(*PLAN, *arguments)
+    assert done.exit_code == 2
+    assert sentence in done.output
+    assert "Traceback" not in done.output
+
+
+def test_help_teaches():
+    done = run("budget", "--help")
+    assert done.exit_code == 0
+    assert "deployment" in done.output
+    assert "--publish-every" in done.output.replace("\n", "")
