@@ -6,56 +6,20 @@ absolute times are there to give an idea.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from rows import Row, best_of, report
 
 import private_rl_gym  # noqa: F401 - registers the environments
 from private_rl_gym.planning import backward_induction
 
 RIVER = "PrivateRL/RiverSwim-v0"
 USERS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One comparison: what was measured, and the target it is held against."""
-
-    what: str
-    measured: float
-    unit: str
-    target: float
-    at_least: bool
-
-    @property
-    def met(self) -> bool:
-        """Whether the measurement is on the right side of its target."""
-        return self.measured >= self.target if self.at_least else self.measured <= self.target
-
-    def __str__(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        verdict = "met" if self.met else "MISSED"
-        return f"{self.what:<62} {self.measured:>14,.2f} {self.unit:<13} {sign} {self.target:>11,.2f}  {verdict}"
-
-
-def best_of(function: Callable[[], Any], repeats: int = 7) -> float:
-    """The least of several times, which is the one that other processes disturbed least."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def single_step() -> Row:
@@ -134,18 +98,9 @@ def import_time() -> Row:
 
 
 def main() -> None:
-    """Measure everything, print a table, and leave the numbers as JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="also write the numbers to this file")
-    arguments = parser.parse_args()
+    """Measure everything and print a table."""
     rollouts = (partial(compiled_rollout, stochastic=kind) for kind in (False, True))
-    rows = []
-    for measure in (import_time, single_step, vector_step, *rollouts, planning):
-        rows.append(measure())
-        print(rows[-1], flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    sys.exit(0 if all(row.met for row in rows) else 1)
+    sys.exit(report((import_time, single_step, vector_step, *rollouts, planning)))
 
 
 if __name__ == "__main__":
