@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "environment_pages",
+    "boundary_pages",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}

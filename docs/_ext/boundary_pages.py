@@ -1,0 +1,45 @@
+"""Pictures for the pages about trust boundaries, computed from the mechanisms themselves."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from private_rl_gym.privacy.calibration import calibrate
+from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.statistics import TabularCounts
+
+USERS = 50_000
+LINES = [
+    ("matrix-factorization", "gaussian", "#0072B2", "-"),
+    ("honaker-tree", "gaussian", "#D55E00", "-"),
+    ("binary-tree", "gaussian", "#009E73", "-"),
+    ("k-ary-tree", "laplace", "#CC79A7", "--"),
+    ("honaker-tree", "laplace", "#D55E00", "--"),
+    ("binary-tree", "laplace", "#009E73", "--"),
+]
+
+
+def setup(app):
+    app.connect("builder-inited", draw)
+    return {"parallel_read_safe": True}
+
+
+def draw(app):
+    folder = Path(app.srcdir) / "generated"
+    folder.mkdir(exist_ok=True)
+    statistic = TabularCounts(20, 6, 2)
+    steps = np.unique(np.geomspace(1, USERS, 600).astype(int))
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for counting, law, color, style in LINES:
+        noise = COUNTING[counting](USERS, 1, law)
+        scale, _ = calibrate(noise, statistic, 1.0, 1e-6, paper=False)
+        width = scale * (np.sqrt(2) if law == "laplace" else 1.0)
+        axes.plot(steps, [width * noise.spread(int(t)) for t in steps], style, color=color, label=f"{counting}, {law}")
+    axes.plot(steps, steps / 12, ":", color="#666666", label="a count itself, on average")
+    axes.set(xscale="log", yscale="log", xlabel="users so far", ylabel="noise in one count of transitions")
+    axes.set_title("RiverSwim, H = 20, 50,000 users, epsilon = 1, delta = 1e-6 (dashed: delta = 0)", fontsize=10)
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "counting.png", dpi=130)
