@@ -12,8 +12,9 @@ The names are loaded on first access, because the solvers bring numba with them 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from private_rl_gym.planning.policy import Policy
@@ -39,22 +40,17 @@ __all__ = [
     "rollout",
 ]
 
-_HOMES = {
-    "Policy": "policy",
-    "Trajectories": "simulate",
-    "rollout": "simulate",
-    "SamplingTables": "sampling",
-    "Plan": "solve",
-    "backward_induction": "solve",
-    "evaluate_policy": "solve",
-    "occupancy": "solve",
-    "optimistic_backward_induction": "solve",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Policy": "policy",
+        "Trajectories": "simulate",
+        "rollout": "simulate",
+        "SamplingTables": "sampling",
+        "Plan": "solve",
+        "backward_induction": "solve",
+        "evaluate_policy": "solve",
+        "occupancy": "solve",
+        "optimistic_backward_induction": "solve",
+    },
+)

@@ -13,8 +13,9 @@ The names are loaded on first access, because some of them bring numba with them
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from private_rl_gym.privacy.composition import compose, disjoint
@@ -44,27 +45,22 @@ __all__ = [
     "project_counts",
 ]
 
-_HOMES = {
-    "COUNTING": "counting",
-    "RANDOMIZERS": "randomizers",
-    "Guarantee": "guarantee",
-    "Ledger": "guarantee",
-    "NoiseSource": "noise",
-    "Release": "release",
-    "Statistic": "statistics",
-    "TabularCounts": "statistics",
-    "compose": "composition",
-    "disjoint": "composition",
-    "gaussian_delta": "conversion",
-    "gaussian_epsilon": "conversion",
-    "gaussian_mu": "conversion",
-    "project_counts": "projection",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "COUNTING": "counting",
+        "RANDOMIZERS": "randomizers",
+        "Guarantee": "guarantee",
+        "Ledger": "guarantee",
+        "NoiseSource": "noise",
+        "Release": "release",
+        "Statistic": "statistics",
+        "TabularCounts": "statistics",
+        "compose": "composition",
+        "disjoint": "composition",
+        "gaussian_delta": "conversion",
+        "gaussian_epsilon": "conversion",
+        "gaussian_mu": "conversion",
+        "project_counts": "projection",
+    },
+)
