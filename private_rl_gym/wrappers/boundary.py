@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.planning.arrays import positive_integer, read_only
+from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.errors import NoError
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
-from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.release import Release
-from private_rl_gym.privacy.statistics import Counts, Noise, Statistic
 from private_rl_gym.wrappers import saving
+from private_rl_gym.wrappers.hidden import HiddenPictures
 from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers
 from private_rl_gym.wrappers.private_model import private_model
 
@@ -33,7 +31,7 @@ class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
     """More users asked for than the boundary was built for. Nothing was released of them."""
 
 
-class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
     """Sums what users contribute, and publishes those sums as its guarantee allows.
 
     There are two ways in, with the same outcome for the same users and noise: ``serve``, by which agents meet users,
@@ -60,17 +58,10 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
             self._inner._outer = self
         self._recorder: Recorder | None = None  # of the user who is here by reset and step
         self._arrived = 0  # users who have come
-        self._gone = 0  # users who have left, and whose contributions are in the sums
-        self._pending = 0  # of them, since the last release
-        self._version = 0
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
 
-    def _sum(self, statistic: Statistic, source: NoiseSource | None) -> None:
-        """Called by each kind of boundary once it knows what is summed, and where user-side noise comes from."""
-        self._statistic = statistic
-        self._user_source = source
-        self._sums = np.zeros(statistic.cells, dtype=np.int64)
-        self._release = self._make(np.zeros(statistic.cells))
+    _board: PublicSums
+    """What is summed and published; each kind of boundary makes its own."""
 
     def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
         for layer in layers(env):
@@ -114,7 +105,7 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
     @property
     def release(self) -> Release:
         """The newest release."""
-        return self._release
+        return self._board.release
 
     @property
     def users_left(self) -> int | None:
@@ -123,14 +114,14 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
 
     def publish(self) -> Release:
         """End the current batch now, if anyone is in it. Each user is in one batch only."""
-        if self._pending:
+        if self._board.pending:
             self._touch()
-            self._publish(1, early=True)
-        return self._release
+            self._board.publish()
+        return self.release
 
     def private_model(self, render_mode: str | None = None) -> TabularEnv:
         """The newest release as a Gymnasium environment: training anything on it keeps the guarantee."""
-        return TabularEnv(private_model(self._release, padded=self._inside.padded), render_mode=render_mode)
+        return TabularEnv(private_model(self.release, padded=self._inside.padded), render_mode=render_mode)
 
     # Who comes in ----------------------------------------------------------------------------------------------------
 
@@ -164,7 +155,7 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
             uniforms = None if checked.deterministic or rng is None else rng.random((here, inside.horizon))
             if inside.compiled:
                 group = here if given is None else given[start : start + here]
-                self._receive(inside.run(checked, group, uniforms), here)
+                self._board.receive(inside.run(checked, group, uniforms), here)
                 continue
             for user in range(here):
                 tape = None if given is None else given[start + user]
@@ -172,9 +163,9 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
                     found = inside.walk(checked, tape, None if uniforms is None else uniforms[user])
                 except BadUserError as error:  # the others are served as if she had been anybody else
                     refused = error
-                    self._receive(None, 1)
+                    self._board.receive(None, 1)
                 else:
-                    self._receive(found, 1)
+                    self._board.receive(found, 1)
         if refused is not None:
             raise refused
         return count
@@ -205,25 +196,13 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
             if not recorder.open:
                 truncated = bool(truncated or not ended)  # the horizon is reached, whether or not the env knows
                 self._recorder = None
-                self._outermost._receive(recorder.trajectory, 1)
+                self._outermost._board.receive(recorder.trajectory, 1)
         return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
 
     def close(self) -> None:
         """Close the environment; a user who is in the middle of her episode has left."""
         self._innermost._dismiss()
         super().close()
-
-    def render(self) -> Any:
-        """Refused: a picture shows a user's data."""
-        raise gym.error.Error(
-            "A picture shows a user's data, which stays inside the trust boundary. An experimenter may render what "
-            "lies inside, with env.unwrapped.render()."
-        )
-
-    @property
-    def render_mode(self) -> None:  # type: ignore[override]
-        """None: see :meth:`render`."""
-        return
 
     # Inside the boundary ---------------------------------------------------------------------------------------------
 
@@ -253,69 +232,7 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
     def _dismiss(self) -> None:
         if self._recorder is not None:
             self._recorder = None
-            self._outermost._receive(None, 1)
-
-    def _receive(self, users: Trajectories | None, count: int) -> None:
-        """Users leave. Where several releases fall due, noise is spent on each, and the newest is made."""
-        self._gone += count
-        due, rest = divmod(self._pending + count, self.publish_every)
-        if rest and self._gone == self.users:  # the last batch may be smaller
-            due, rest = due + 1, 0
-        cut = count - rest if due else count
-        self._collect(users, 0, cut)
-        self._pending = 0 if due else self._pending + count
-        if due:
-            self._publish(due, early=False, behind=rest)
-            self._pending = rest
-            self._collect(users, cut, count)
-
-    def _collect(self, users: Trajectories | None, start: int, stop: int) -> None:
-        """Add what some of the users contribute; without trajectories, what those contribute who left early."""
-        if start == stop:
-            return
-        if users is None:
-            self._statistic.absent(stop - start, self._sums, self._user_source)
-        else:
-            self._statistic.collect(users.part(start, stop), self._sums, self._user_source)
-
-    def _publish(self, times: int, *, early: bool, behind: int = 0) -> None:
-        """Publish so many times, the last time with all users but those ``behind`` the last batch."""
-        del early
-        self._version += times
-        self._pending = 0
-        self._release = self._make(self._noisy(times), behind)
-
-    def _noisy(self, times: int) -> NDArray[np.float64]:
-        """The sums in real units, with what noise belongs to this many further releases."""
-        del times
-        return self._sums * self._statistic.grid
-
-    def _noise_law(self) -> Noise:
-        """The error that this boundary adds to one entry of the sums, given the entry's grid."""
-        return lambda _grid: NoError()
-
-    def _make(self, vector: NDArray[np.float64], behind: int = 0) -> Release:
-        users = self._gone - behind
-        return self._state(self._statistic.counts(vector, users), users)
-
-    def _state(self, counts: Counts, users: int) -> Release:
-        """A release of these counts, with the errors that hold where the noise stands."""
-        n, m, r = counts
-        horizon, n_states, n_actions = n.shape
-        entries = horizon * n_states * n_actions * (n_states + 2)
-        return Release(
-            version=self._version,
-            users=users,
-            n=read_only(n),
-            m=read_only(m),
-            r=read_only(r),
-            errors=self._statistic.errors(self._noise_law(), users),
-            events=entries * self._releases(),
-        )
-
-    def _releases(self) -> int:
-        """How many releases an error bound has to hold for; v (v + 1) for the v-th of an endless series."""
-        return max(1, self._version * (self._version + 1)) if self.users is None else self.users
+            self._outermost._board.receive(None, 1)
 
     # A long run that survives a restart ------------------------------------------------------------------------------
 
@@ -336,14 +253,6 @@ class Boundary(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
         if self._saved is not None:
             saved, self._saved = self._saved, None
             saved.spend()
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that change, to be saved and restored in place."""
-        return {"sums": self._sums, **{f"statistic.{k}": v for k, v in self._statistic.arrays().items()}}
-
-    def _sources(self) -> dict[str, NoiseSource]:
-        """Noise sources whose position has to be saved."""
-        return {} if self._user_source is None else {"users": self._user_source}
 
 
 def _harmless(info: dict[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
-import numpy as np
-from numpy.typing import NDArray
 
-from private_rl_gym.planning.compiled import compiled
-from private_rl_gym.privacy.calibration import calibrate, choose_counting, noise_law
+from private_rl_gym.privacy.calibration import calibrate, choose_counting
 from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.counting import COUNTING, Batched, ContinualNoise
+from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.statistics import Noise, Statistic, TabularCounts
+from private_rl_gym.privacy.publishing import CentralNoise, PublicSums
+from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.ldp_user_side import calibration_notes, check_calibration
 
@@ -101,27 +99,32 @@ class JDPBillboard(Boundary):
         paper = check_calibration(calibration)
         counting, noise = choose_counting(counting, noise, delta, paper=paper)
         batches = -(-users // self.publish_every)
-        self.releases = batches if releases is None else releases
-        if self.releases < batches:
+        releases = batches if releases is None else releases
+        if releases < batches:
             raise ValueError(
                 f"releases is {releases}: {users} users in batches of {publish_every} make {batches} releases at least."
             )
         statistic = self._what_is_summed(paper=paper)
-        self._noise: ContinualNoise = COUNTING[counting](self.releases, statistic.cells, noise)  # type: ignore[arg-type]
-        self._source = NoiseSource(seed, secure=secure)
-        self.scale, true_epsilon = calibrate(self._noise, statistic, epsilon, delta, paper=paper)
-        self._units = self.scale / statistic.grid
-        notes = calibration_notes(epsilon, true_epsilon, paper=paper, source=self._source)
-        mechanism = f"{counting} sums with {noise} noise, a release every {self.publish_every} users"
+        mechanism = COUNTING[counting](releases, statistic.cells, noise)  # type: ignore[arg-type]
+        scale, true_epsilon = calibrate(mechanism, statistic, epsilon, delta, paper=paper)
+        source = NoiseSource(seed, secure=secure)
+        notes = calibration_notes(epsilon, true_epsilon, paper=paper, source=source)
+        said = f"{counting} sums with {noise} noise, a release every {self.publish_every} users"
         spent = 0.0 if noise == "laplace" else delta
-        self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, mechanism, notes=notes)
-        self._sum(statistic, None if self._inner is None else self._inner._user_source)
+        self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, notes=notes)
+        self._board = PublicSums(
+            statistic,
+            users=self.users,
+            publish_every=self.publish_every,
+            user_source=None if self._inner is None else self._inner._board.user_source,
+            noise=CentralNoise(mechanism, scale, statistic.grid, source),
+        )
 
     def _what_is_summed(self, *, paper: bool) -> Statistic:
         if self._inner is not None:
             if paper:
                 raise ValueError("calibration='paper' sums exact counts: the papers put no billboard around reports.")
-            return self._inner._statistic
+            return self._inner._board.statistic
         inside = self._inside
         return TabularCounts(inside.horizon, inside.n_states, inside.n_actions, separate_visits=paper)
 
@@ -129,42 +132,3 @@ class JDPBillboard(Boundary):
     def guarantee(self) -> Guarantee:
         """What every user is promised."""
         return self._guarantee
-
-    def _publish(self, times: int, *, early: bool, behind: int = 0) -> None:
-        if early and not isinstance(self._noise, Batched):
-            left = -(-(self.users - self._gone) // self.publish_every) if self.users is not None else 0
-            if self._noise.step + 1 + left > self.releases:
-                raise ValueError(
-                    f"publish() now would use a release that later users need: noise is calibrated for {self.releases}."
-                    " Build the boundary with releases= larger than that, or with counting='batched'."
-                )
-        super()._publish(times, early=early, behind=behind)
-
-    def _noisy(self, times: int) -> NDArray[np.float64]:
-        for _ in range(times):
-            noise = self._noise.advance(self._source, self._units)
-        out = np.empty(self._statistic.cells)
-        _add_noise(self._sums, noise, self._units, self._noise.law == "gaussian", self._statistic.grid, out)
-        return out
-
-    def _noise_law(self) -> Noise:
-        if self._noise.step == 0:
-            return super()._noise_law()
-        return noise_law(self._noise, self.scale, self._noise.step)
-
-    def _releases(self) -> int:
-        return super()._releases() if isinstance(self._noise, Batched) else self.releases
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {**super()._arrays(), **{f"noise.{name}": array for name, array in self._noise.arrays().items()}}
-
-    def _sources(self) -> dict[str, NoiseSource]:
-        return {**super()._sources(), "billboard": self._source}
-
-
-@compiled
-def _add_noise(sums: Any, noise: Any, units: Any, gaussian: bool, grid: Any, out: Any) -> None:
-    """Sums and noise on the grid, in real units. Gaussian noise is in standard units, and rounded here."""
-    for cell in range(len(sums)):
-        shift = noise[cell] * units[cell] if gaussian else noise[cell]
-        out[cell] = (sums[cell] + np.floor(shift + 0.5)) * grid[cell]

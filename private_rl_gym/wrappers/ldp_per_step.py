@@ -12,12 +12,13 @@ from gymnasium import spaces
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.wrappers.hidden import HiddenPictures
 from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers
 
 __all__ = ["LDPPerStep"]
 
 
-class LDPPerStep(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
     """Passes on randomized observations and rewards, of which the whole episode costs epsilon.
 
     Every state is told truly with some probability, and otherwise drawn from the others; every reward is rounded to a
@@ -115,18 +116,6 @@ class LDPPerStep(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArg
             self._waiting = not recorder.open
         self._stage += 1
         return self._tell(), self._tell_reward(true_reward), self._stage == inside.horizon, False, {}
-
-    def render(self) -> Any:
-        """Refused: a picture shows a user's data."""
-        raise gym.error.Error(
-            "A picture shows a user's data, which stays inside the trust boundary. An experimenter may render what "
-            "lies inside, with env.unwrapped.render()."
-        )
-
-    @property
-    def render_mode(self) -> None:  # type: ignore[override]
-        """None: see :meth:`render`."""
-        return
 
     def _tell(self) -> Any:
         """Her state by randomized response; which stage it is is no secret."""

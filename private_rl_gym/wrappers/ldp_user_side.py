@@ -9,6 +9,7 @@ import gymnasium as gym
 
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.wrappers.boundary import Boundary
 
@@ -82,7 +83,7 @@ class LDPUserSide(Boundary):
         notes = calibration_notes(epsilon, true_epsilon, paper=paper, source=source)
         mechanism = f"each user reports by the {randomizer!r} randomizer"
         self._guarantee = Guarantee("LDP", true_epsilon, true_delta, self.users, mechanism, notes=notes)
-        self._sum(statistic, source)
+        self._board = PublicSums(statistic, users=self.users, publish_every=self.publish_every, user_source=source)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 
 from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.statistics import TabularCounts
 from private_rl_gym.wrappers.boundary import Boundary
 
@@ -45,7 +46,8 @@ class OpenBillboard(Boundary):
         gym.utils.RecordConstructorArgs.__init__(self, users=users, publish_every=publish_every, horizon=horizon)
         super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
         inside = self._inside
-        self._sum(TabularCounts(inside.horizon, inside.n_states, inside.n_actions), None)
+        statistic = TabularCounts(inside.horizon, inside.n_states, inside.n_actions)
+        self._board = PublicSums(statistic, users=self.users, publish_every=self.publish_every)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -73,21 +73,22 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
         raise ValueError(f"{type(board).__name__} lies inside {type(board._outer).__name__}: save that one.")
     if board._innermost._recorder is not None:
         raise ValueError("A user is in the middle of her episode: finish it, then save.")
-    target, identity = Path(path), uuid.uuid4().hex
+    sums, target, identity = board._board, Path(path), uuid.uuid4().hex
     meta = {
         "label": LABEL,
         "format": FORMAT,
         "identity": identity,
         "board": _fingerprint(board),
-        "counters": {name: getattr(board, name) for name in _COUNTERS},
-        "noise_step": _noise_step(board),
+        "arrived": board._arrived,
+        "counters": {name: getattr(sums, name) for name in _COUNTERS},
+        "noise_step": None if sums.noise is None else sums.noise.counting.step,
         "released_users": board.release.users,
-        "seeded": {name: source.seeded for name, source in board._sources().items()},
-        "sources": {name: source.state() for name, source in board._sources().items()},
+        "seeded": {name: source.seeded for name, source in sums.sources().items()},
+        "sources": {name: source.state() for name, source in sums.sources().items()},
         "users": board.unwrapped.np_random.bit_generator.state,
     }
     content = io.BytesIO()
-    arrays = {**board._arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
+    arrays = {**sums.arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
     np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
     if board._saved is not None:  # an older state of the same moment; this one takes its place
         board._touch()
@@ -106,7 +107,7 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
 
 def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     """Put a saved state into a new boundary, and spend it."""
-    target = Path(path)
+    sums, target = board._board, Path(path)
     if board._arrived or board._outer is not None:
         raise ValueError(
             "This boundary has met users, or lies inside another: load a state into the new, outermost one."
@@ -129,38 +130,36 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
             "arguments."
         )
     Saved(target, meta["identity"]).spend()
-    for name, array in board._arrays().items():
+    for name, array in sums.arrays().items():
         array[...] = arrays[name]
+    board._arrived = meta["arrived"]
     for name, value in meta["counters"].items():
-        setattr(board, name, value)
-    if meta["noise_step"] is not None:
-        board._noise.step = meta["noise_step"]  # type: ignore[attr-defined]
-    for name, source in board._sources().items():
+        setattr(sums, name, value)
+    if sums.noise is not None:
+        sums.noise.counting.step = meta["noise_step"]
+    for name, source in sums.sources().items():
         source.restore(_arrays_again(meta["sources"][name]))
         source.seeded = meta["seeded"][name]
     board.unwrapped.np_random.bit_generator.state = _arrays_again(meta["users"])
     released = Counts(*(arrays[f"release.{family}"] for family in "nmr"))
-    board._release = board._state(released, meta["released_users"])
+    sums.release = sums.restored(released, meta["released_users"])
 
 
-_COUNTERS = ("_arrived", "_gone", "_pending", "_version")
+_COUNTERS = ("gone", "pending", "version")
 
 
 def _fingerprint(board: Boundary) -> dict[str, Any]:
     """What has to be the same on both sides."""
+    noise = board._board.noise
     return {
         "kind": type(board).__name__,
         "guarantees": [{k: v for k, v in entry.items() if k != "notes"} for entry in board.ledger.to_dict()["entries"]],
         "sizes": [board._inside.horizon, board._inside.n_states, board._inside.n_actions],
         "publish_every": board.publish_every,
-        "scale": getattr(board, "scale", None),
-        "releases": board._releases() if board.users is not None else None,
+        "users": board.users,
+        "scale": None if noise is None else noise.scale,
+        "releases": None if noise is None else noise.counting.steps,
     }
-
-
-def _noise_step(board: Boundary) -> int | None:
-    noise = getattr(board, "_noise", None)
-    return None if noise is None else int(noise.step)
 
 
 def _registry() -> Path:

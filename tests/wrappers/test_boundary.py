@@ -187,8 +187,8 @@ def test_publishing_early_uses_a_release():
     assert board.publish().version == 1  # nobody has come since
     board.serve(policy, 10)
     assert (board.release.version, board.release.users) == (4, 12)
-    more_noise = jdp(river(), users=12, publish_every=4, releases=4).scale
-    assert more_noise > jdp(river(), users=12, publish_every=4).scale
+    more_noise = jdp(river(), users=12, publish_every=4, releases=4)._board.noise.scale
+    assert more_noise > jdp(river(), users=12, publish_every=4)._board.noise.scale
 
 
 def test_batches_are_published_when_asked():
@@ -200,7 +200,7 @@ def test_batches_are_published_when_asked():
     assert sizes == [1, 8, 28, 30]
     assert board.release.events == board.release.m.size * (S + 2) // S * 40  # there may be a release for every user
     assert board.release.version == 4
-    assert board.release.noise_std["m"] == pytest.approx(2 * board.scale)
+    assert board.release.noise_std["m"] == pytest.approx(2 * board._board.noise.scale)
 
 
 @every_board
@@ -509,10 +509,10 @@ def test_nobody_can_tell_who_left_early_where_users_report(name):
         board.reset()
         board.step(0)
     board.close()
-    reports = board._statistic.arrays().get("reports")
+    reports = board._board.statistic.arrays().get("reports")
     if reports is not None:
         assert reports.sum() == (6 if "unary" not in name else 6 * H)
-    assert board._sums.any()
+    assert board._board._sums.any()
     assert board.release.users == 6
 
 

@@ -27,7 +27,9 @@ def test_the_default_is_the_most_accurate_for_the_budget():
             ("matrix-factorization", 1e-6, "gaussian"),
         ]
     }
-    spread = {name: board.scale * board._noise.spread(511) for name, board in errors.items()}
+    spread = {
+        name: board._board.noise.scale * board._board.noise.counting.spread(511) for name, board in errors.items()
+    }
     assert spread["honaker-tree"] < spread["binary-tree"]
     assert spread["k-ary-tree"] < spread["honaker-tree"]
     assert spread["matrix-factorization"] < spread["k-ary-tree"] * math.sqrt(2)
@@ -50,8 +52,8 @@ def test_the_papers_counters_cost_two_epsilon(users):
     with pytest.warns(UserWarning, match=r"they print epsilon = 0\.5 and cost 1"):
         board = JDPBillboard(river(), epsilon=0.5, users=users, calibration="paper")
     levels = math.floor(math.log2(users)) + 1
-    assert board.scale == pytest.approx(3 * H * levels / 0.5)
-    assert board._statistic.separate_visits
+    assert board._board.noise.scale == pytest.approx(3 * H * levels / 0.5)
+    assert board._board.statistic.separate_visits
     assert board.ledger.epsilon == pytest.approx(2 * 0.5)
     assert "calibration='paper', printed as epsilon = 0.5" in str(board.ledger)
 
@@ -59,20 +61,20 @@ def test_the_papers_counters_cost_two_epsilon(users):
 def test_the_papers_local_noise_costs_two_epsilon():
     with pytest.warns(UserWarning, match="printed constants"):
         board = LDPUserSide(river(), epsilon=1.0, randomizer="laplace", calibration="paper")
-    assert board._statistic.scale == 3 * H / 1.0
+    assert board._board.statistic.scale == 3 * H / 1.0
     assert board.ledger.epsilon == pytest.approx(2.0)
 
 
 def test_exact_calibration_is_what_the_proofs_say():
     statistic_l1, statistic_l2 = 4 * H, math.sqrt(4 * H)
     tree = jdp(river(), users=1000, delta=0.0, counting="binary-tree")
-    assert tree.scale == pytest.approx(statistic_l1 * 10 / 1.0)
+    assert tree._board.noise.scale == pytest.approx(statistic_l1 * 10 / 1.0)
     gaussian = jdp(river(), users=1000, counting="binary-tree")
-    assert gaussian.scale == pytest.approx(statistic_l2 * math.sqrt(10) / gaussian_mu(1.0, 1e-6))
+    assert gaussian._board.noise.scale == pytest.approx(statistic_l2 * math.sqrt(10) / gaussian_mu(1.0, 1e-6))
     batched = jdp(river(), users=1000, counting="batched")
-    assert batched.scale == pytest.approx(statistic_l2 / gaussian_mu(1.0, 1e-6))
+    assert batched._board.noise.scale == pytest.approx(statistic_l2 / gaussian_mu(1.0, 1e-6))
     local = ldp(river(), randomizer="laplace")
-    assert local._statistic.scale == pytest.approx(statistic_l1)
+    assert local._board.statistic.scale == pytest.approx(statistic_l1)
 
 
 def test_a_seed_is_confessed():

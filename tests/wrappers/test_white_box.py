@@ -104,13 +104,13 @@ def test_a_boundary_keeps_its_promise_and_a_broken_one_is_caught(counting, noise
     def audit(factor):
         def make(seed):
             board = JDPBillboard(TabularEnv(MODEL), epsilon, delta, T, counting=counting, noise=noise, seed=seed)
-            board.scale *= factor
-            board._units = board._units * factor
+            board._board.noise.scale *= factor
+            board._board.noise._units = board._board.noise._units * factor
             return board
 
         found = [transcripts(make, target) for target in (0, 1)]
         if counting == "binary-tree" and noise == "laplace":
-            return lower_bound(*(laplace_score(rows, make(0).scale) for rows in found), delta)
+            return lower_bound(*(laplace_score(rows, make(0)._board.noise.scale) for rows in found), delta)
         return lower_bound(*(linear_score(rows, COUNTING[counting]) for rows in found), delta)
 
     assert audit(1.0) <= epsilon
@@ -134,7 +134,7 @@ def test_what_is_published_is_noised_as_calibrated(counting, noise):
         found, stated = [], 0.0
         for seed in range(200):
             board = JDPBillboard(env, 1.0, 1e-6, 11, counting=counting, noise=noise, seed=seed)
-            board._units = board._units * factor
+            board._board.noise._units = board._board.noise._units * factor
             board.serve([1] * 6, tapes)
             stated = board.release.noise_std["m"]
             found.append(board.release.m - exact.release.m)
