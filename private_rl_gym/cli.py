@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from dataclasses import asdict
 from typing import Annotated
@@ -13,16 +14,28 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import private_rl_gym
 from private_rl_gym.experiments.budget import Deployment, Row
 from private_rl_gym.experiments.budget import budget as plan_budget
+from private_rl_gym.privacy.guarantee import plain_number
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, rich_markup_mode="markdown")
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"private-rl-gym {private_rl_gym.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def about() -> None:
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
     """Private reinforcement learning as ordinary Gymnasium code."""
 
 
@@ -52,16 +65,18 @@ def budget(
         raise typer.Exit(2) from None
     rows = list(plan_budget(plan))
     if as_json:
-        typer.echo(json.dumps([{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows], indent=2))
+        found = [{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows]
+        plan_said = {**asdict(plan), "releases": plan.releases, "visits": plan.visits}
+        typer.echo(json.dumps({"plan": plan_said, "rows": found}, indent=2))
         return
-    console = Console(width=None if sys.stdout.isatty() else 112)
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 112)
     console.print(_table(plan, rows))
     console.print(
         "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and of "
         f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
         f"(stage, state, action) sees on average. bound: what no entry of any of {plan.releases:,} releases exceeds, "
-        f"with probability {1 - plan.beta:g}. (!): spends more than it prints. Everything is under replacing one user, "
-        "her whole episode.",
+        f"with probability {1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is "
+        "printed. Everything is under replacing one user, her whole episode.",
         style="dim",
         highlight=False,
     )
@@ -71,15 +86,15 @@ def _table(plan: Deployment, rows: list[Row]) -> Table:
     title = f"What epsilon = {plan.epsilon:g}, delta = {plan.delta:g} costs"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("trust", no_wrap=True)
-    table.add_column("mechanism", overflow="fold")
-    for name in ("(epsilon, delta) spent", "n", "m", "r", "bound"):
+    table.add_column("mechanism", min_width=21, overflow="fold")
+    for name in ("spent", "n", "m", "r", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         over = math.isfinite(row.epsilon) and row.epsilon > plan.epsilon * (1 + 1e-9)
-        spent = f"({row.epsilon:.4g}, {row.delta:.1g})" if math.isfinite(row.epsilon) else "inf"
+        spent = f"({plain_number(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
         numbers = (row.visits_std, row.transitions_std, row.rewards_std, row.bound)
         noise = [f"{number:,.0f}" for number in numbers]
-        table.add_row(row.model, row.mechanism, ("(!) " if over else "") + spent, *noise, style="red" if over else None)
+        table.add_row(row.model, row.mechanism, spent + (" !" if over else ""), *noise, style="red" if over else None)
     return table
 
 

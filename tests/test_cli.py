@@ -21,17 +21,18 @@ def run(*arguments):
 def rows(*arguments):
     done = run(*PLAN, *arguments, "--json")
     assert done.exit_code == 0, done.output
-    return {(row["model"], row["mechanism"]): row for row in json.loads(done.output)}
+    return {(row["model"], row["mechanism"]): row for row in json.loads(done.output)["rows"]}
 
 
-def test_the_table_for_a_person():
+def test_the_table_for_a_person(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     done = run(*PLAN, "--users", "50000", "--delta", "1e-6")
     assert done.exit_code == 0
     for part in (
         "matrix-factorization, gaussian",
         "one-step",
         "PUCB's and DP-UCBVI's constants",
-        "(!) (2, 0)",
+        "(2.0, 0) !",
         "4,167",
     ):
         assert part in done.output
@@ -56,7 +57,8 @@ def test_pure_budgets_leave_pure_mechanisms():
 def test_the_table_is_what_boundaries_do():
     plan = ["budget", "--users", "40", "--horizon", str(H), "--states", str(S), "--actions", str(A), "--epsilon", "1"]
     done = run(*plan, "--delta", "1e-6", "--json")
-    found = {(row["model"], row["mechanism"]): row for row in json.loads(done.output)}
+    found = {(row["model"], row["mechanism"]): row for row in json.loads(done.output)["rows"]}
+    assert json.loads(done.output)["plan"]["releases"] == 40
     for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
         board = JDPBillboard(river(), 1.0, 1e-6, 40, counting=counting)
         board.serve([1] * S, 40)
@@ -96,6 +98,46 @@ def test_bad_input_gets_a_sentence_and_exit_code_two(arguments, sentence):
     assert done.exit_code == 2
     assert sentence in done.output
     assert "Traceback" not in done.output
+
+
+def test_what_is_spent_is_never_rounded_down():
+    done = run(
+        "budget",
+        "--horizon",
+        "2",
+        "--states",
+        "2",
+        "--actions",
+        "2",
+        "--users",
+        "9",
+        "--epsilon",
+        "1.00049",
+        "--delta",
+        "1.4e-6",
+    )
+    assert "(1.00049, 1.4e-06)" in done.output
+    assert "(1.0, " not in done.output
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_names_stay_whole_on_an_ordinary_terminal(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    done = run(*PLAN, "--users", "50000", "--delta", "1e-6")
+    assert "matrix-factorization" in done.output
+    assert "20,697" in done.output
+
+
+def test_a_large_plan_takes_no_time():
+    found = rows("--users", str(10**11), "--delta", "1e-6")
+    assert found["JDP", "matrix-factorization, gaussian"]["transitions_std"] < 1000
+    assert run(*PLAN, "--users", str(10**24)).exit_code == 2
+
+
+def test_the_version():
+    import private_rl_gym
+
+    assert private_rl_gym.__version__ in run("--version").output
 
 
 def test_help_teaches():

@@ -13,6 +13,9 @@ __all__ = ["as_array", "as_distributions", "check_unit_interval", "cumulative", 
 TOLERANCE = 1e-6
 """How far from one the sum of a probability distribution may be: as far as single precision gets."""
 
+LARGEST = 10**12
+"""More than this of anything is a mistake."""
+
 EXACT = 1e-12
 """Sums that are nearer to one than this are left as they are."""
 
@@ -70,6 +73,8 @@ def positive_integer(value: Any, name: str, unit: str) -> int:
         raise TypeError(f"{name} is {value!r}: it must be a whole number of {unit}.") from None
     if number < 1:
         raise ValueError(f"{name} is {number}: it must be at least 1 ({unit}).")
+    if number > LARGEST:
+        raise ValueError(f"{name} is {number}: more than {LARGEST} ({unit}) cannot be counted here.")
     return number
 
 

@@ -7,7 +7,7 @@ rest. Budgets are under replacing one user throughout: a Gaussian is described b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from private_rl_gym.privacy.conversion import gaussian_epsilon
@@ -51,7 +51,7 @@ class ApproximateDP:
 Event = PureDP | Laplace | Gaussian | ApproximateDP
 
 
-def compose(events: Sequence[Event], delta: float) -> tuple[float, float]:
+def compose(events: Iterable[Event], delta: float) -> tuple[float, float]:
     """The (epsilon, delta) of the same users seen by all of ``events``, each chosen after the ones before.
 
     Args:
@@ -65,6 +65,9 @@ def compose(events: Sequence[Event], delta: float) -> tuple[float, float]:
         >>> round(epsilon, 3) == round(compose([Gaussian(0.2)], delta=1e-6)[0], 3)
         True
     """
+    events = list(events)
+    for event in events:
+        _check(event)
     if not events:
         return 0.0, 0.0
     if all(isinstance(event, PureDP | Laplace) for event in events) and delta == 0.0:
@@ -78,6 +81,13 @@ def compose(events: Sequence[Event], delta: float) -> tuple[float, float]:
             raise ValueError(f"The events spend delta = {spent:g} already: ask for at least that, not for {delta:g}.")
         return math.fsum(event.epsilon for event in events if not isinstance(event, Gaussian)), spent
     return _by_privacy_loss(events, delta), delta
+
+
+def _check(event: Event) -> None:
+    """Refuse a budget that is none."""
+    numbers = [event.mu] if isinstance(event, Gaussian) else [event.epsilon, getattr(event, "delta", 0.0)]
+    if not all(number >= 0.0 and math.isfinite(number) for number in numbers) or getattr(event, "delta", 0.0) >= 1.0:
+        raise ValueError(f"{event} is no budget: its numbers must be 0 or more, and its delta below 1.")
 
 
 def disjoint(budgets: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -94,7 +104,9 @@ def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
         ) from error
     total = None
     for event in events:
-        if (event.mu if isinstance(event, Gaussian) else event.epsilon) == 0.0:
+        if isinstance(event, Gaussian) and event.mu == 0.0:
+            continue
+        if not isinstance(event, Gaussian) and event.epsilon == 0.0 and getattr(event, "delta", 0.0) == 0.0:
             continue
         if isinstance(event, Gaussian):
             one = pld.from_gaussian_mechanism(standard_deviation=1.0 / event.mu)

@@ -143,8 +143,8 @@ class BoundedError(ErrorLaw):
 
     @property
     def std(self) -> float:
-        """Square root of the noise's variance."""
-        return math.sqrt(self.variance)
+        """Square root of the largest variance that there can be."""
+        return math.sqrt(self.variance + self.data_variance)
 
     def bound(self, failure: float) -> float:
         """Bernstein's bound."""

@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Guarantee", "Ledger"]
+__all__ = ["Guarantee", "Ledger", "plain_number"]
 
 _MODELS = {
     "JDP": "joint differential privacy: what all other users together see tells nearly nothing about her",
@@ -57,7 +57,7 @@ class Guarantee:
         who = "any number of users" if self.users is None else f"{self.users} users"
         notes = f" Note: {'; '.join(self.notes)}." if self.notes else ""
         return (
-            f"Each of {who} has ({_plain(self.epsilon)}, {_plain(self.delta)})-{_MODELS[self.model]}, "
+            f"Each of {who} has ({plain_number(self.epsilon)}, {plain_number(self.delta)})-{_MODELS[self.model]}, "
             f"compared with another user in her place ({self.neighbours}); it covers her {self.covers}, over "
             f"everything that is released, for ever. Mechanism: {self.mechanism}.{notes}"
         )
@@ -67,7 +67,9 @@ class Guarantee:
             return "no privacy (epsilon = inf)"
         who = "any number of users" if self.users is None else f"{self.users} users"
         notes = "".join(f"; {note}" for note in self.notes)
-        return f"({_plain(self.epsilon)}, {_plain(self.delta)})-{self.model}, {self.neighbours}, {who}{notes}"
+        return (
+            f"({plain_number(self.epsilon)}, {plain_number(self.delta)})-{self.model}, {self.neighbours}, {who}{notes}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Ledger:
         return "\n".join(str(entry) for entry in self.entries)
 
 
-def _plain(number: float) -> str:
+def plain_number(number: float) -> str:
     """A number without the noise of floating point: nine digits, rounded up so as to promise nothing more."""
     if number == 0.0:
         return "0"

@@ -24,11 +24,12 @@ class NoiseSource:
             void, because whoever knows the seed can subtract the noise; ledgers say so.
         secure: Draw from a cryptographic generator (ChaCha with 20 rounds, keyed by the operating system). Needs the
             extra ``secure``, and allows no seed.
+        role: Who draws: boundaries with one seed have streams of their own.
     """
 
     __slots__ = ("_generator", "_process", "secure", "seeded")
 
-    def __init__(self, seed: int | None = None, *, secure: bool = False) -> None:
+    def __init__(self, seed: int | None = None, *, secure: bool = False, role: str = "billboard") -> None:
         self._process = os.getpid()
         self.seeded = seed is not None
         self.secure = secure
@@ -40,7 +41,7 @@ class NoiseSource:
             self._generator = np.random.Generator(_secure_bits())
         else:
             # A spawn key of its own: default_rng(seed) is the very stream that Gymnasium's environments draw from.
-            sequence = np.random.SeedSequence(seed, spawn_key=tuple(b"privacy noise"))
+            sequence = np.random.SeedSequence(seed, spawn_key=tuple(f"privacy noise, {role}".encode()))
             self._generator = np.random.Generator(np.random.PCG64DXSM(sequence))
 
     @property

@@ -29,8 +29,11 @@ def project_counts(
     Returns:
         The counts of transitions, ``[h, s, a, s']``, and of visits, ``[h, s, a]``, their sums.
     """
-    if error < 0:
-        raise ValueError(f"The error is {error}: a bound on it cannot be negative.")
+    if not error >= 0.0:
+        raise ValueError(f"The error is {error}: a bound on it is a number, and cannot be negative.")
+    if m.shape[:-1] != n.shape:
+        raise ValueError(f"m has shape {m.shape} and n {n.shape}: n has one entry for each row of m.")
+    m, n = np.asarray(m, dtype=np.float64), np.asarray(n, dtype=np.float64)
     x = np.empty_like(m, order="C")
     visits = np.empty_like(n, order="C")
     flat = np.ascontiguousarray(m).reshape(-1, m.shape[-1])

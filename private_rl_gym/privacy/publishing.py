@@ -19,7 +19,7 @@ from private_rl_gym.privacy.counting import Batched, ContinualNoise
 from private_rl_gym.privacy.errors import NoError
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.release import Release
-from private_rl_gym.privacy.statistics import Counts, Noise, Statistic
+from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, check_scale
 
 __all__ = ["CentralNoise", "PublicSums"]
 
@@ -35,11 +35,14 @@ class CentralNoise:
     """
 
     def __init__(self, counting: ContinualNoise, scale: float, grid: NDArray[np.float64], source: NoiseSource) -> None:
+        check_scale(scale, float(grid.min()))
         self.counting, self.scale, self.grid, self.source = counting, scale, grid, source
         self._units = scale / grid
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The sums in real units, with the noise of the last of so many further releases."""
+        if not isinstance(self.counting, Batched) and self.counting.step + releases > self.counting.steps:
+            raise RuntimeError(f"Noise is calibrated for {self.counting.steps} releases: nothing more is published.")
         for _ in range(releases):
             noise = self.counting.advance(self.source, self._units)
         out = np.empty(len(sums))
@@ -86,6 +89,8 @@ class PublicSums:
 
         Where several releases fall due at once, noise is spent on each, and the newest is made.
         """
+        if self.users is not None and self.gone + count > self.users:
+            raise RuntimeError(f"Sums are calibrated for {self.users} users: nobody else is let in.")
         self.gone += count
         due, rest = divmod(self.pending + count, self.publish_every)
         if rest and self.gone == self.users:  # the last batch may be smaller
@@ -128,6 +133,7 @@ class PublicSums:
         self.pending = 0
         plain = self.noise is None
         vector = self._sums * self.statistic.grid if plain else self.noise.add(self._sums, times)  # type: ignore[union-attr]
+        read_only(vector)
         users = self.gone - behind
         self.release = self.restored(self.statistic.counts(vector, users), users)
 

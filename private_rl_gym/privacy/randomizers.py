@@ -29,7 +29,7 @@ from private_rl_gym.privacy.errors import (
     LaplaceError,
 )
 from private_rl_gym.privacy.noise import NoiseSource, round_to_grid
-from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts
+from private_rl_gym.privacy.statistics import REWARD_GRID, Counts, Noise, Statistic, TabularCounts, check_scale
 
 __all__ = ["RANDOMIZERS", "AdditiveReports", "UnaryReports", "randomizer"]
 
@@ -50,6 +50,7 @@ class AdditiveReports(Statistic):
     """
 
     def __init__(self, exact: TabularCounts, law: Literal["laplace", "gaussian"], scale: float) -> None:
+        check_scale(scale, REWARD_GRID)
         self.exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2 = exact.cells, exact.l1, exact.l2
@@ -92,7 +93,9 @@ class AdditiveReports(Statistic):
             if self.law == "laplace":
                 local: ErrorLaw = LaplaceError(self.scale, ((float(max(users, 1)), 1.0),), grid)
             else:
-                local = GaussianError(self.scale, grid).summed(max(users, 1))
+                count = max(users, 1)
+                rounding = BoundedError(count * grid**2 / 12.0, grid / 2.0)  # of every report, without bias
+                local = CombinedError.of(GaussianError(self.scale * math.sqrt(count)), rounding)
             return CombinedError.of(local, noise(grid))
 
         return self.exact.errors(both, users)
@@ -133,7 +136,8 @@ class UnaryReports(Statistic):
     def __init__(self, exact: TabularCounts, epsilon: float, *, one_step: bool) -> None:
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.one_step = one_step
-        self._flips = _Flips(epsilon if one_step else epsilon / self.horizon)
+        # Beyond 30 the flips are rarer than double precision can draw; less is spent then than was granted.
+        self._flips = _Flips(min(30.0, epsilon if one_step else epsilon / self.horizon))
         self._outcomes = 2 * self.n_states * self.n_actions * self.n_states
         self.cells = self.horizon * self._outcomes
         stages = 1 if one_step else self.horizon

@@ -35,7 +35,10 @@ class Release:
 
     @property
     def noise_std(self) -> dict[str, float]:
-        """Standard deviation of the noise in one entry of each, ``{"n": ..., "m": ..., "r": ...}``."""
+        """Standard deviation of the noise in one entry of each, ``{"n": ..., "m": ..., "r": ...}``.
+
+        Where users randomize their steps it depends on how many of them are in the entry; then it is the largest.
+        """
         return {family: law.std for family, law in self.errors.items()}
 
     def error_bound(self, beta: float, of: str | None = None) -> float:

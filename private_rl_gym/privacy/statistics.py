@@ -22,10 +22,23 @@ from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.errors import ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
 
-__all__ = ["Counts", "Statistic", "TabularCounts"]
+__all__ = ["Counts", "Statistic", "TabularCounts", "check_scale"]
 
 REWARD_GRID = 2.0**-20
 """Rewards are rounded to this before they are summed; their sums, and what is published, lie on it."""
+
+FAITHFUL = 2.0**45
+"""How many units of its grid noise may be wide. Beyond doubles round away its last digits, and privacy with them."""
+
+
+def check_scale(scale: float, grid: float) -> None:
+    """Refuse noise that double precision cannot draw to the last unit of its grid."""
+    if not scale / grid <= FAITHFUL:
+        raise ValueError(
+            f"The noise would have scale {scale:.3g}, too large to be drawn faithfully on a grid of {grid:.3g}: ask for "
+            "a larger epsilon, or for fewer users or releases."
+        )
+
 
 Noise = Callable[[float], ErrorLaw]  # the error of one entry, given its grid
 

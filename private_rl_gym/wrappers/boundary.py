@@ -17,9 +17,9 @@ from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers import saving
-from private_rl_gym.wrappers.hidden import HiddenPictures
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers
+from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, failed, layers
 from private_rl_gym.wrappers.private_model import private_model
+from private_rl_gym.wrappers.sealed import Sealed
 
 __all__ = ["Boundary", "BudgetExhausted"]
 
@@ -31,7 +31,7 @@ class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
     """More users asked for than the boundary was built for. Nothing was released of them."""
 
 
-class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
+class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     """Sums what users contribute, and publishes those sums as its guarantee allows.
 
     There are two ways in, with the same outcome for the same users and noise: ``serve``, by which agents meet users,
@@ -47,8 +47,8 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
 
     def __init__(self, env: gym.Env[Any, Any], *, horizon: int | None, users: int | None, publish_every: int) -> None:
         gym.Wrapper.__init__(self, env)
-        self.users = None if users is None else positive_integer(users, "users", "users")
-        self.publish_every = positive_integer(publish_every, "publish_every", "users in a batch")
+        self._users = None if users is None else positive_integer(users, "users", "users")
+        self._publish_every = positive_integer(publish_every, "publish_every", "users in a batch")
         self._inner = self._find_inner(env)
         self._outer: Boundary | None = None
         if self._inner is None:
@@ -57,6 +57,7 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
             self._inside = self._inner._inside
             self._inner._outer = self
         self._recorder: Recorder | None = None  # of the user who is here by reset and step
+        self._invited = False  # whether the next reset was admitted by the outermost boundary
         self._arrived = 0  # users who have come
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
 
@@ -66,6 +67,9 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
     def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
         for layer in layers(env):
             if isinstance(layer, Boundary):
+                if layer._outer is not None:
+                    outer = type(layer._outer).__name__
+                    raise ValueError(f"{type(layer).__name__} lies inside a {outer} already: build another one.")
                 if type(layer).__name__ in self.may_enclose and layer._arrived == 0:
                     return layer
                 if layer._arrived:
@@ -81,6 +85,16 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
                     "sums need rewards in [0, 1]. Use LDPUserSide, whose reports are made to be summed."
                 )
         return None
+
+    @property
+    def users(self) -> int | None:
+        """The number of users that this boundary was built for; None for any number."""
+        return self._users
+
+    @property
+    def publish_every(self) -> int:
+        """Users in a batch."""
+        return self._publish_every
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -112,16 +126,30 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
         """How many more users may come; None for any number."""
         return None if self.users is None else self.users - self._arrived
 
+    @property
+    def users_to_release(self) -> int:
+        """How many more users it takes until something new is published."""
+        return self.publish_every - self._board.pending
+
     def publish(self) -> Release:
-        """End the current batch now, if anyone is in it. Each user is in one batch only."""
+        """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
+
+        With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or
+        with ``counting="batched"``.
+        """
         if self._board.pending:
             self._touch()
             self._board.publish()
         return self.release
 
     def private_model(self, render_mode: str | None = None) -> TabularEnv:
-        """The newest release as a Gymnasium environment: training anything on it keeps the guarantee."""
-        return TabularEnv(private_model(self.release, padded=self._inside.padded), render_mode=render_mode)
+        """The newest release as a Gymnasium environment: training anything on it keeps the guarantee.
+
+        It shows the stage if the users' environment does.
+        """
+        model = private_model(self.release, padded=self._inside.padded)
+        timed = isinstance(self._inside.env.observation_space, gym.spaces.MultiDiscrete)
+        return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 
     # Who comes in ----------------------------------------------------------------------------------------------------
 
@@ -159,44 +187,61 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
                 continue
             for user in range(here):
                 tape = None if given is None else given[start + user]
+                found = None
                 try:
                     found = inside.walk(checked, tape, None if uniforms is None else uniforms[user])
                 except BadUserError as error:  # the others are served as if she had been anybody else
                     refused = error
-                    self._board.receive(None, 1)
-                else:
-                    self._board.receive(found, 1)
+                except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
+                    refused = failed(error)
+                self._board.receive(found, 1)
         if refused is not None:
-            raise refused
+            raise refused.with_traceback(None) from None
         return count
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
         if self._outer is None:
             self._admit(1)
-        observation, info = self.env.reset(seed=seed, options=options)
-        if self._inner is None:
-            self._recorder = Recorder(self._inside)
+            self._innermost._invited = True
+        if self._inner is not None:
+            observation, info = self.env.reset(seed=seed, options=options)
+            return observation, _harmless(info)
+        if not self._invited:
+            raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
+        self._invited = False
+        self._recorder = Recorder(self._inside)  # from here on she counts, whatever happens
+        try:
+            observation, info = self.env.reset(seed=seed, options=options)
             self._recorder.begin(observation)
+        except Exception:
+            self._dismiss()
+            raise
         return observation, _harmless(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the user; her reward stays inside."""
+        if self._inner is not None:
+            observation, _, terminated, truncated, info = self.env.step(action)
+            return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
         recorder = self._recorder
-        if recorder is not None:
-            self._inside.check_action(action)
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        if recorder is not None:
+        if recorder is None:
+            raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
+        self._inside.check_action(action)
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(action)
             ended = bool(terminated or truncated)
-            try:
-                recorder.step(self._inside.action_of(action), observation, reward, ended=ended)
-            except BadUserError:
-                self._dismiss()
-                raise
-            if not recorder.open:
-                truncated = bool(truncated or not ended)  # the horizon is reached, whether or not the env knows
-                self._recorder = None
-                self._outermost._board.receive(recorder.trajectory, 1)
+            recorder.step(self._inside.action_of(action), observation, reward, ended=ended)
+        except BadUserError:
+            self._dismiss()
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
+            self._dismiss()
+            raise failed(error) from None
+        if not recorder.open:
+            truncated = bool(truncated or not ended)  # the horizon is reached, whether or not the env knows
+            self._recorder = None
+            self._outermost._board.receive(recorder.trajectory, 1)
         return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
 
     def close(self) -> None:
@@ -217,9 +262,7 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
     def _admit(self, users: int) -> None:
         """Count users in, all or none; whoever is here without having finished leaves with nothing."""
         if self._outer is not None:
-            raise ValueError(
-                f"{type(self).__name__} lies inside {type(self._outer).__name__}: serve users through that."
-            )
+            raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: serve users through that.")
         if self.users is not None and self._arrived + users > self.users:
             raise BudgetExhausted(
                 f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "
@@ -256,4 +299,9 @@ class Boundary(HiddenPictures, gym.utils.RecordConstructorArgs):
 
 
 def _harmless(info: dict[str, Any]) -> dict[str, Any]:
-    return {key: info[key] for key in HARMLESS if key in info} | ({"withheld": True} if info.get("withheld") else {})
+    """The keys that may pass, and of these no more than whether they are true."""
+    return {key: bool(info[key]) for key in (*HARMLESS, "withheld") if key in info}
+
+
+def _name(boundary: Boundary | None) -> str:
+    return type(boundary).__name__

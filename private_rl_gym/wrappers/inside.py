@@ -18,7 +18,7 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
 
-__all__ = ["BadUserError", "Inside", "Recorder", "layers"]
+__all__ = ["BadUserError", "Inside", "Recorder", "failed", "layers"]
 
 # What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
 TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
@@ -29,6 +29,14 @@ REMEMBERING = (gym.wrappers.NormalizeReward, gym.wrappers.NormalizeObservation)
 
 class BadUserError(ValueError):
     """An episode for which no guarantee can be kept. Nothing of it is released."""
+
+
+def failed(error: Exception) -> BadUserError:
+    """What the outside hears when an environment fails: not what it says, which may be about a user."""
+    kind = type(error).__name__
+    return BadUserError(
+        f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
+    )
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
@@ -166,7 +174,10 @@ class Recorder:
         self.trajectory.states[0, 0] = self._state_in(observation)
 
     def _state_in(self, observation: Any) -> int:
-        state = self._inside.state_of(observation)
+        try:
+            state = self._inside.state_of(observation)
+        except (TypeError, ValueError, IndexError):
+            state = -1
         if not 0 <= state < self._inside.n_states - self._inside.padded:
             self.open = False
             raise BadUserError(
@@ -178,7 +189,10 @@ class Recorder:
     def step(self, action: int, observation: Any, reward: Any, *, ended: bool) -> None:
         """One step; the last one closes the episode, padded where it ended early."""
         inside, stage = self._inside, self.stage
-        reward = float(reward)
+        try:
+            reward = float(reward)
+        except (TypeError, ValueError):
+            reward = float("nan")
         if not 0.0 <= reward <= 1.0:
             self.open = False
             raise BadUserError(

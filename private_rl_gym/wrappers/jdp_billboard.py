@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 
+from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.privacy.calibration import calibrate, choose_counting
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.counting import COUNTING
@@ -14,7 +15,7 @@ from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.publishing import CentralNoise, PublicSums
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.ldp_user_side import calibration_notes, check_calibration
+from private_rl_gym.wrappers.ldp_user_side import calibration_notes, check_calibration, with_seed
 
 __all__ = ["JDPBillboard"]
 
@@ -91,6 +92,7 @@ class JDPBillboard(Boundary):
             horizon=horizon,
         )
         check_budget(epsilon, delta)
+        epsilon, delta = float(epsilon), float(delta)
         if users is None:
             raise ValueError(
                 "users is not given: noise is calibrated for a number of users, so say how many will come."
@@ -98,8 +100,13 @@ class JDPBillboard(Boundary):
         super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
         paper = check_calibration(calibration)
         counting, noise = choose_counting(counting, noise, delta, paper=paper)
+        users = positive_integer(users, "users", "users")
+        if self._inner is not None and self._inner.users is not None and self._inner.users < users:
+            raise ValueError(
+                f"users is {users}: the {type(self._inner).__name__} inside was built for {self._inner.users}."
+            )
         batches = -(-users // self.publish_every)
-        releases = batches if releases is None else releases
+        releases = batches if releases is None else positive_integer(releases, "releases", "releases")
         if releases < batches:
             raise ValueError(
                 f"releases is {releases}: {users} users in batches of {publish_every} make {batches} releases at least."
@@ -108,7 +115,7 @@ class JDPBillboard(Boundary):
         mechanism = COUNTING[counting](releases, statistic.cells, noise)  # type: ignore[arg-type]
         scale, true_epsilon = calibrate(mechanism, statistic, epsilon, delta, paper=paper)
         source = NoiseSource(seed, secure=secure)
-        notes = calibration_notes(epsilon, true_epsilon, paper=paper, source=source)
+        notes = calibration_notes(epsilon, true_epsilon, paper=paper)
         said = f"{counting} sums with {noise} noise, a release every {self.publish_every} users"
         spent = 0.0 if noise == "laplace" else delta
         self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, notes=notes)
@@ -131,4 +138,5 @@ class JDPBillboard(Boundary):
     @property
     def guarantee(self) -> Guarantee:
         """What every user is promised."""
-        return self._guarantee
+        noise = self._board.noise
+        return with_seed(self._guarantee, None if noise is None else noise.source)

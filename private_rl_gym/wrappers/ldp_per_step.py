@@ -12,13 +12,14 @@ from gymnasium import spaces
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers.hidden import HiddenPictures
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers
+from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, failed, layers
+from private_rl_gym.wrappers.ldp_user_side import with_seed
+from private_rl_gym.wrappers.sealed import Sealed
 
 __all__ = ["LDPPerStep"]
 
 
-class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
+class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     """Passes on randomized observations and rewards, of which the whole episode costs epsilon.
 
     Every state is told truly with some probability, and otherwise drawn from the others; every reward is rounded to a
@@ -66,9 +67,10 @@ class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
                     "already. Put it around the bare environment."
                 )
         self._inside = Inside(env, horizon)
-        self.epsilon = epsilon
-        self._share = epsilon / (2 * self._inside.horizon + 1)
-        self._source = NoiseSource(seed, secure=secure)
+        self._epsilon = float(epsilon)
+        # Beyond 30 the flips are rarer than double precision can draw; less is spent then than was granted.
+        self._share = min(30.0, epsilon / (2 * self._inside.horizon + 1))
+        self._source = NoiseSource(seed, secure=secure, role="steps")
         self._timed = self._inside.model is not None and not isinstance(env.observation_space, spaces.Discrete)
         sizes = [self._inside.horizon, self._inside.n_states]
         self.observation_space = spaces.MultiDiscrete(sizes) if self._timed else spaces.Discrete(sizes[1])
@@ -80,9 +82,8 @@ class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
     @property
     def guarantee(self) -> Guarantee:
         """What every user is promised."""
-        notes = ("seeded noise: for experiments",) if self._source.seeded else ()
-        mechanism = "states and rewards are randomized at every step"
-        return Guarantee("LDP", self.epsilon, 0.0, None, mechanism, notes=notes)
+        said = "states and rewards are randomized at every step"
+        return with_seed(Guarantee("LDP", self._epsilon, 0.0, None, said), self._source)
 
     @property
     def ledger(self) -> Ledger:
@@ -91,10 +92,11 @@ class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
+        self._recorder = None
         observation, _ = self.env.reset(seed=seed, options=options)
-        self._recorder = Recorder(self._inside)
-        self._recorder.begin(observation)
-        self._stage, self._waiting = 0, False
+        recorder = Recorder(self._inside)
+        recorder.begin(observation)
+        self._recorder, self._stage, self._waiting = recorder, 0, False
         return self._tell(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -106,12 +108,15 @@ class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
             raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
         true_reward = 0.0
         if not self._waiting:
-            observation, reward, terminated, truncated, _ = self.env.step(int(action) + int(inside._first_action))
             try:
+                observation, reward, terminated, truncated, _ = self.env.step(int(action) + int(inside._first_action))
                 recorder.step(int(action), observation, reward, ended=bool(terminated or truncated))
             except BadUserError:
                 self._recorder = None
                 raise
+            except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
+                self._recorder = None
+                raise failed(error) from None
             true_reward = float(recorder.trajectory.rewards[0, self._stage])
             self._waiting = not recorder.open
         self._stage += 1
@@ -136,4 +141,4 @@ class LDPPerStep(HiddenPictures, gym.utils.RecordConstructorArgs):
         flip = math.exp(-self._share) / (1.0 + math.exp(-self._share))
         first, second = self._source.uniform(2)
         bit = (first < reward) != (second < flip)
-        return float((bit - flip) / (1.0 - 2.0 * flip))
+        return float((bit - flip) / (1.0 - 2.0 * flip)) + 0.0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import gymnasium as gym
 
+from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.publishing import PublicSums
@@ -78,9 +80,11 @@ class LDPUserSide(Boundary):
         inside = self._inside
         sizes = (inside.horizon, inside.n_states, inside.n_actions)
         paper = check_calibration(calibration)
+        check_budget(epsilon, delta)
+        epsilon, delta = float(epsilon), float(delta)
         statistic, true_epsilon, true_delta = named_randomizer(randomizer, sizes, epsilon, delta, paper=paper)
-        source = NoiseSource(seed, secure=secure)
-        notes = calibration_notes(epsilon, true_epsilon, paper=paper, source=source)
+        source = NoiseSource(seed, secure=secure, role="users")
+        notes = calibration_notes(epsilon, true_epsilon, paper=paper)
         mechanism = f"each user reports by the {randomizer!r} randomizer"
         self._guarantee = Guarantee("LDP", true_epsilon, true_delta, self.users, mechanism, notes=notes)
         self._board = PublicSums(statistic, users=self.users, publish_every=self.publish_every, user_source=source)
@@ -88,7 +92,7 @@ class LDPUserSide(Boundary):
     @property
     def guarantee(self) -> Guarantee:
         """What every user is promised."""
-        return self._guarantee
+        return with_seed(self._guarantee, self._board.user_source)
 
 
 def check_calibration(calibration: str) -> bool:
@@ -100,16 +104,20 @@ def check_calibration(calibration: str) -> bool:
     return calibration == "paper"
 
 
-def calibration_notes(asked: float, true: float, *, paper: bool, source: NoiseSource) -> tuple[str, ...]:
+def calibration_notes(asked: float, true: float, *, paper: bool) -> tuple[str, ...]:
     """What a ledger has to add; the papers' constants are also warned of."""
-    notes = []
-    if paper:
-        notes.append(f"calibration='paper', printed as epsilon = {asked:g}")
-        warnings.warn(
-            f"calibration='paper' uses the papers' printed constants, which count adding a user where one is replaced: "
-            f"they print epsilon = {asked:g} and cost {true:g}. The ledger states what they cost.",
-            stacklevel=3,
-        )
-    if source.seeded:
-        notes.append("seeded noise: for experiments")
-    return tuple(notes)
+    if not paper:
+        return ()
+    warnings.warn(
+        f"calibration='paper' uses the papers' printed constants, which count adding a user where one is replaced: "
+        f"they print epsilon = {asked:g} and cost {true:g}. The ledger states what they cost.",
+        stacklevel=3,
+    )
+    return (f"calibration='paper', printed as epsilon = {asked:g}",)
+
+
+def with_seed(guarantee: Guarantee, source: NoiseSource | None) -> Guarantee:
+    """The guarantee, with the confession of a seed, if there is one."""
+    if source is None or not source.seeded:
+        return guarantee
+    return replace(guarantee, notes=(*guarantee.notes, "seeded noise: for experiments"))

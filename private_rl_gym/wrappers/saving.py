@@ -3,14 +3,17 @@
 A state holds raw sums and the position of the noise generators. It is secret, and it may be continued **once**: two
 runs that go on from the same state would put the same noise on different data, and their difference would show the
 data bare. So a state is spent by whoever goes on from it first, be it ``load_state`` or the boundary that saved it.
-That it is spent is written down beside the file and in a directory of the user's (``$PRIVATE_RL_GYM_STATE``, by
-default ``~/.local/state/private_rl_gym``), under an identity that copies of the file share.
+That it is spent is written down in a directory of the user's (``$PRIVATE_RL_GYM_STATE``, by default
+``~/.local/state/private_rl_gym``), under an identity that copies of the file share, and beside the file.
 
-What this cannot see is a copy that is carried to another machine. Keep states where only the run can read them.
+What this cannot see is a copy that is carried to another machine, or opened with another directory of that kind. Keep
+states where only the run can read them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
 import json
 import os
@@ -25,6 +28,7 @@ import numpy as np
 from private_rl_gym.privacy.statistics import Counts
 
 if TYPE_CHECKING:
+    from private_rl_gym.envs.model import TabularModel
     from private_rl_gym.wrappers.boundary import Boundary
 
 __all__ = ["Saved", "load", "save"]
@@ -45,26 +49,35 @@ class Saved:
 
     def spend(self) -> None:
         """Write down that it has been continued, or refuse because it was before."""
-        marks = (self.path.with_name(f"{self.path.name}.{self.identity}.continued"), _registry() / self.identity)
-        written = False
-        for mark in marks:
-            try:
-                mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-                written = True
-            except FileExistsError:
-                raise ValueError(
-                    f"{self.path} was continued before: going on from it again would put the same noise on different "
-                    "data, and break the promise. Start anew, with a budget of its own."
-                ) from None
-            except OSError:
-                continue
-        if not written:
+        registry = _registry()
+        try:
+            registry.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, registry, error) from None
+        beside = self.path.with_name(f"{self.path.name}.{self.identity}.continued")
+        try:
+            _mark(registry / self.identity)
+            with contextlib.suppress(PermissionError, FileNotFoundError):
+                _mark(beside)
+        except FileExistsError:
             raise ValueError(
-                f"It cannot be written down that {self.path} is continued, neither beside it nor in "
-                f"{marks[1].parent}, and without that it could be continued twice. Make one of them writable; "
-                "$PRIVATE_RL_GYM_STATE names another."
-            )
+                f"{self.path} was continued before: going on from it again would put the same noise on different "
+                "data, and break the promise. Start anew, with a budget of its own."
+            ) from None
+        except OSError as error:
+            raise _unwritable(self.path, registry, error) from None
+
+
+def _mark(path: Path) -> None:
+    """Make an empty file that is not there yet."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _unwritable(path: Path, registry: Path, error: OSError) -> ValueError:
+    return ValueError(
+        f"It cannot be written down in {registry} that {path} is continued ({type(error).__name__}), and without that "
+        "it could be continued twice. Make it a writable directory; $PRIVATE_RL_GYM_STATE names another."
+    )
 
 
 def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
@@ -73,7 +86,7 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
         raise ValueError(f"{type(board).__name__} lies inside {type(board._outer).__name__}: save that one.")
     if board._innermost._recorder is not None:
         raise ValueError("A user is in the middle of her episode: finish it, then save.")
-    sums, target, identity = board._board, Path(path), uuid.uuid4().hex
+    sums, target, identity = board._board, Path(path).resolve(), uuid.uuid4().hex
     meta = {
         "label": LABEL,
         "format": FORMAT,
@@ -107,11 +120,13 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
 
 def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     """Put a saved state into a new boundary, and spend it."""
-    sums, target = board._board, Path(path)
+    sums, target = board._board, Path(path).resolve()
     if board._arrived or board._outer is not None:
         raise ValueError(
             "This boundary has met users, or lies inside another: load a state into the new, outermost one."
         )
+    if not target.is_file():
+        raise ValueError(f"There is no file {target}.")
     try:
         with np.load(target, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -126,9 +141,10 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     different = sorted(key for key in wanted if wanted[key] != meta["board"].get(key))
     if different:
         raise ValueError(
-            f"{target} was saved by a boundary with another {', '.join(different)}: build this one with the same "
+            f"{target} was saved by a boundary that differs in {', '.join(different)}: build this one with the same "
             "arguments."
         )
+    _check_contents(target, board, arrays, meta)
     Saved(target, meta["identity"]).spend()
     for name, array in sums.arrays().items():
         array[...] = arrays[name]
@@ -148,18 +164,48 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
 _COUNTERS = ("gone", "pending", "version")
 
 
+def _check_contents(target: Path, board: Boundary, arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    """Everything that will be taken up has to be there, in its shape, before anything is taken up or spent."""
+    sums = board._board
+    wanted = {**sums.arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
+    whole = all(
+        name in arrays and arrays[name].shape == array.shape and arrays[name].dtype == array.dtype
+        for name, array in wanted.items()
+    )
+    kinds = {name: source.state()["bit_generator"] for name, source in sums.sources().items()}
+    kinds["the environment"] = board.unwrapped.np_random.bit_generator.state["bit_generator"]
+    found = {**meta.get("sources", {}), "the environment": meta.get("users", {})}
+    whole &= all(found.get(name, {}).get("bit_generator") == kind for name, kind in kinds.items())
+    whole &= all(isinstance(meta.get("counters", {}).get(name), int) for name in _COUNTERS)
+    whole &= all(key in meta for key in ("identity", "arrived", "noise_step", "released_users", "seeded"))
+    if not whole:
+        raise ValueError(f"{target} is damaged, or belongs to another kind of generator. Nothing was taken up.")
+
+
 def _fingerprint(board: Boundary) -> dict[str, Any]:
     """What has to be the same on both sides."""
     noise = board._board.noise
     return {
-        "kind": type(board).__name__,
-        "guarantees": [{k: v for k, v in entry.items() if k != "notes"} for entry in board.ledger.to_dict()["entries"]],
+        "kind of boundary": type(board).__name__,
+        "promise": [{k: v for k, v in entry.items() if k != "notes"} for entry in board.ledger.to_dict()["entries"]],
         "sizes": [board._inside.horizon, board._inside.n_states, board._inside.n_actions],
         "publish_every": board.publish_every,
-        "users": board.users,
-        "scale": None if noise is None else noise.scale,
-        "releases": None if noise is None else noise.counting.steps,
+        "number of users": board.users,
+        "kind of generator": [source.secure for source in board._board.sources().values()],
+        "environment": _digest(board._inside.model),
+        "scale of noise": None if noise is None else noise.scale,
+        "number of releases": None if noise is None else noise.counting.steps,
     }
+
+
+def _digest(model: TabularModel | None) -> str | None:
+    """Tells one known environment from another of the same size."""
+    if model is None:
+        return None
+    found = hashlib.sha256()
+    for array in (model.transitions, model.rewards, model.initial):
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def _registry() -> Path:

@@ -41,5 +41,16 @@ def test_mixed_noise_goes_by_privacy_loss():
     assert math.isfinite(compose([ApproximateDP(0.1, 1e-8), Gaussian(0.1)], delta=1e-6)[0])
 
 
+def test_delta_counts_where_epsilon_is_zero():
+    assert compose([Laplace(0.1), ApproximateDP(0.0, 0.5)], 1e-6)[0] == math.inf
+    assert compose(iter([PureDP(0.5), PureDP(0.5)]), 0.0) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("event", [PureDP(-1.0), ApproximateDP(1.0, -0.1), ApproximateDP(1.0, 1.0), Gaussian(math.nan)])
+def test_what_is_no_budget_is_refused(event):
+    with pytest.raises(ValueError, match="is no budget"):
+        compose([event], 1e-6)
+
+
 def test_users_of_different_batches_pay_for_the_worst():
     assert disjoint([(1.0, 0.0), (0.5, 1e-6)]) == (1.0, 1e-6)

@@ -43,6 +43,15 @@ def test_there_and_back(epsilon, delta):
     assert gaussian_delta(gaussian_epsilon(delta, mu), mu) <= delta
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-9, 1e-12), (1e6, 1e-6), (1e15, 1e-300), (1e300, 0.5), (30.0, 1 - 1e-9)]
+)
+def test_far_away_budgets_are_converted_too(epsilon, delta):
+    mu = gaussian_mu(epsilon, delta)
+    assert 0.0 < mu < math.inf
+    assert gaussian_delta(epsilon, mu) <= delta
+
+
 @given(epsilons, deltas)
 def test_more_budget_means_less_noise(epsilon, delta):
     assert gaussian_mu(1.1 * epsilon, delta) > gaussian_mu(epsilon, delta)
@@ -54,6 +63,7 @@ def test_more_budget_means_less_noise(epsilon, delta):
     [
         (0.0, 1e-6, r"epsilon is 0.0: it must be a number above 0.*OpenBillboard"),
         (-1.0, 1e-6, "epsilon is -1.0"),
+        (1e-12, 1e-12, "too large to be drawn faithfully"),
         (float("nan"), 1e-6, "epsilon is nan"),
         (float("inf"), 1e-6, "epsilon is inf"),
         (1.0, -0.1, r"delta is -0.1: it must lie in \[0, 1\)"),

@@ -10,7 +10,7 @@ from scipy import stats
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.errors import NoError
-from private_rl_gym.privacy.randomizers import RANDOMIZERS, UnaryReports, randomizer
+from private_rl_gym.privacy.randomizers import RANDOMIZERS, AdditiveReports, UnaryReports, randomizer
 from private_rl_gym.privacy.statistics import TabularCounts
 
 
@@ -58,8 +58,9 @@ def test_bits_are_set_as_often_as_they_should(one_step):
 def test_variance_a_cell_and_user_is_as_specified(name, per_outcome):
     """At H = 20 and epsilon = 1. An entry of m is one outcome of Laplace reports, and two of unary ones."""
     statistic, _, _ = randomizer(name, (20, 6, 2), 1.0, 0.0, paper=False)
-    variance = statistic.errors(lambda _grid: NoError(), 1)["m"].std ** 2
-    assert variance / (1 if name == "laplace" else 2) == pytest.approx(per_outcome, rel=0.01)
+    law = statistic.errors(lambda _grid: NoError(), 1)["m"]
+    variance = law.std**2 if name == "laplace" else law.variance / 2
+    assert variance == pytest.approx(per_outcome, rel=0.01)
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
@@ -88,10 +89,9 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
         error = values.std(axis=0) / np.sqrt(runs)
         assert (np.abs(values.mean(axis=0) - true) <= 5 * error).all()
         quiet = true == 0  # where no user is: noise alone
-        assert values.std(axis=0)[quiet].mean() == pytest.approx(laws[family].std, rel=0.1)
-        assert (
-            values.std(axis=0) <= 1.3 * np.sqrt(laws[family].std ** 2 + getattr(laws[family], "data_variance", 0))
-        ).all()
+        noise = np.sqrt(getattr(laws[family], "variance", laws[family].std ** 2))
+        assert values.std(axis=0)[quiet].mean() == pytest.approx(noise, rel=0.1)
+        assert (values.std(axis=0) <= 1.2 * laws[family].std).all()
 
 
 def test_rewards_that_are_not_bits_are_rounded_without_bias():
@@ -101,6 +101,23 @@ def test_rewards_that_are_not_bits_are_rounded_without_bias():
     statistic.collect(user(1, reward=0.3, copies=users), sums, NoiseSource(2))
     _, _, r = statistic.counts(sums.astype(float), users)
     assert r[0, 0, 0] / users == pytest.approx(0.3, abs=5 * 2 / np.sqrt(users))
+
+
+def test_one_gaussian_report_is_rounded_to_the_nearest():
+    """The law of one entry near zero: cutting off digits instead would make zero twice as likely as one."""
+    statistic = AdditiveReports(TabularCounts(1, 2, 1), "gaussian", scale=3.0)
+    source, counts = NoiseSource(1), []
+    for _ in range(10_000):
+        sums = np.zeros(statistic.cells, dtype=np.int64)
+        statistic.absent(1, sums, source)
+        counts.extend(sums[:4].tolist())
+    cells = np.arange(-8, 9)
+    observed = [(np.clip(counts, -8, 8) == k).sum() for k in cells]
+    edges = np.concatenate([[-np.inf], cells[:-1] + 0.5, [np.inf]])
+    expected = np.diff(stats.norm(scale=3.0).cdf(edges)) * len(counts)
+    assert stats.chisquare(observed, expected).pvalue > 1e-6
+    cut = np.fix(3.0 * np.random.default_rng(0).standard_normal(len(counts)))
+    assert stats.chisquare([(np.clip(cut, -8, 8) == k).sum() for k in cells], expected).pvalue < 1e-6
 
 
 def test_paper_constants_cost_what_they_cost():

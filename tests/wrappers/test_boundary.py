@@ -1,12 +1,14 @@
 """What every billboard promises about who comes in and what goes out."""
 
 import copy
+import json
 import pickle
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import (
+    Autoreset,
     NormalizeReward,
     RecordEpisodeStatistics,
     TimeAwareObservation,
@@ -278,10 +280,11 @@ def test_nothing_of_a_user_is_printed(make):
     assert "array" not in repr(board.release)
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps])
-def test_a_private_boundary_is_not_copied(duplicate):
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("make", [*BOARDS.values(), lambda env: LDPPerStep(env, 1.0)], ids=[*BOARDS, "per step"])
+def test_a_boundary_is_not_copied(make, duplicate):
     with pytest.raises(TypeError, match="carry one on with save_state and load_state"):
-        duplicate(jdp(river()))
+        duplicate(make(river()))
 
 
 # Stacks ----------------------------------------------------------------------------------------------------------
@@ -305,6 +308,153 @@ def test_a_private_boundary_is_not_copied(duplicate):
 def test_stacks_that_make_no_sense_are_refused(build, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         build()
+
+
+def test_an_inner_boundary_is_no_side_door():
+    """Whoever came through it would not be counted, and a budget could be overspent (found by attack)."""
+    inner = ldp(river())
+    outer = jdp(inner, users=4)
+    with pytest.raises(ValueError, match="LDPUserSide lies inside JDPBillboard: meet users through that"):
+        inner.reset()
+    with pytest.raises(gym.error.ResetNeeded):
+        inner.step(1)
+    outer.reset()
+    for _ in range(H):
+        inner.step(1)  # the user whom the outer one met
+    assert outer.release.users == 1
+    with pytest.raises(gym.error.ResetNeeded, match="no user here"):
+        inner.step(1)
+    assert outer.users_left == 3
+
+
+def test_an_environment_that_resets_itself_brings_in_nobody():
+    for board in (jdp(Autoreset(ldp(river())), users=4), jdp(Autoreset(river()), users=4)):
+        board.reset()
+        for _ in range(H):
+            board.step(1)
+        with pytest.raises((ValueError, gym.error.ResetNeeded)):
+            board.step(1)
+        assert board.release.users == 1
+        assert board.users_left == 3
+
+
+def test_one_report_goes_to_one_billboard():
+    inner = ldp(river())
+    jdp(inner)
+    with pytest.raises(ValueError, match="lies inside a JDPBillboard already"):
+        jdp(inner)
+
+
+def test_a_billboard_expects_no_more_users_than_the_reports_inside():
+    with pytest.raises(ValueError, match="users is 41: the LDPUserSide inside was built for 40"):
+        jdp(ldp(river()), users=41)
+
+
+@every_board
+def test_what_was_calibrated_for_cannot_be_changed(make):
+    board = make(river(), users=3)
+    for name in ("users", "publish_every"):
+        with pytest.raises(AttributeError):
+            setattr(board, name, 1000)
+    outside = RecordEpisodeStatistics(board)
+    with pytest.raises(AttributeError):
+        outside.set_wrapper_attr("users", 1000)
+
+
+@pytest.mark.parametrize("counting", ["matrix-factorization", "binary-tree", "honaker-tree"])
+def test_noise_for_more_releases_than_calibrated_is_never_drawn(counting):
+    board = jdp(river(), users=3, counting=counting)
+    board.serve(policy, 3)
+    with pytest.raises(RuntimeError, match="calibrated for 3 users"):
+        board._board.receive(None, 1)
+    with pytest.raises(RuntimeError, match="calibrated for 3 releases"):
+        board._board.noise.add(board._board._sums, 1)
+
+
+def test_boundaries_with_one_seed_have_streams_of_their_own():
+    stack = jdp(ldp(river(), seed=3), seed=3)
+    first, second = (source.uniform(1000) for source in stack._board.sources().values())
+    assert not np.isin(first, second).any()
+
+
+@every_board
+def test_what_is_published_lies_on_the_grid(make):
+    """Whole transitions and rewards in millionths, before what users' bits are scaled by."""
+    board = make(river())
+    board.serve(policy, 20)
+    if "unary" in board.ledger.sentence() or "one-step" in board.ledger.sentence():
+        return  # bits are decoded to multiples of another number
+    release = board.release
+    assert (release.m % 1 == 0).all()
+    assert ((release.r * 2**20) % 1 == 0).all()
+
+
+class Failing(gym.Wrapper):
+    """Fails on the third user, and says something about her."""
+
+    users = 0
+
+    def reset(self, **options):
+        self.users += 1
+        return self.env.reset(**options)
+
+    def step(self, action):
+        if self.users == 3:
+            raise RuntimeError("user 3 is HIV+")
+        return self.env.step(action)
+
+
+@every_board
+def test_an_environment_that_fails_tells_nothing_of_the_user(make):
+    board = make(Failing(river()), users=10, publish_every=5)
+    with pytest.raises(ValueError, match="raised RuntimeError; nothing of this user is released") as caught:
+        board.serve(policy, 10)
+    assert "HIV" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert (board.release.users, board.users_left) == (10, 0)
+    board = make(Failing(river()), users=10)
+    board.serve(policy, 2)
+    board.reset()
+    with pytest.raises(ValueError, match="nothing of this user is released"):
+        board.step(1)
+    assert board.release.users == 3
+
+
+@every_board
+def test_a_user_who_was_refused_at_the_door_stays_out(make):
+    class Nowhere(gym.Wrapper):
+        def reset(self, **options):
+            return S + 90, self.env.reset(**options)[1]
+
+    board = make(Nowhere(river()))
+    with pytest.raises(ValueError, match="observation outside its observation space"):
+        board.reset()
+    with pytest.raises(gym.error.ResetNeeded):
+        board.step(1)
+    assert board.release.users == 1
+
+
+def test_harmless_keys_are_bare():
+    class Talks(gym.Wrapper):
+        def step(self, action):
+            step = self.env.step(action)
+            return (*step[:4], {"TimeLimit.truncated": {"return": 17.0}})
+
+    board = jdp(Talks(river()))
+    board.reset()
+    assert board.step(1)[4] == {"TimeLimit.truncated": True, "withheld": True}
+
+
+@pytest.mark.parametrize("observe_time", [False, True])
+def test_a_private_model_looks_like_the_environment(observe_time):
+    board = jdp(river(observe_time=observe_time))
+    assert board.private_model().observation_space == board.unwrapped.observation_space
+
+
+def test_numbers_of_numpy_are_numbers():
+    board = jdp(river(), epsilon=np.float32(0.5), delta=np.float64(1e-6), users=np.int64(9))
+    assert str(board.ledger).startswith("(0.5, 1e-06)-JDP")
+    json.dumps(board.ledger.to_dict())
 
 
 def test_a_stack_is_built_before_users_come():
@@ -545,6 +695,13 @@ def test_an_unexpected_end_is_refused():
         (lambda: jdp(river(), users=0), ValueError, "users is 0: it must be at least 1"),
         (lambda: jdp(river(), users=None), ValueError, "users is not given"),
         (lambda: jdp(river(), publish_every=0), ValueError, "publish_every is 0"),
+        (lambda: jdp(river(), releases=50.0), TypeError, "releases is 50.0: it must be a whole number"),
+        (lambda: jdp(river(), epsilon="1"), TypeError, "epsilon is '1': it must be a number"),
+        (lambda: jdp(river(), delta=None), TypeError, "delta is None: it must be a number"),
+        (lambda: jdp(river(), epsilon=1e-300), ValueError, "too large to be drawn faithfully"),
+        (lambda: jdp(river(), epsilon=1e-8, delta=0.0), ValueError, "too large to be drawn faithfully on a grid"),
+        (lambda: ldp(river(), epsilon=1e-8, randomizer="laplace"), ValueError, "too large to be drawn faithfully"),
+        (lambda: LDPPerStep(river(), 1e-12), ValueError, "too large to be drawn faithfully"),
         (lambda: jdp(river(), releases=3), ValueError, "releases is 3: 40 users in batches of 1 make 40"),
         (lambda: jdp(river(), calibration="printed"), ValueError, "calibration is 'printed': choose 'exact', or"),
         (

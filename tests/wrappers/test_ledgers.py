@@ -73,6 +73,8 @@ def test_exact_calibration_is_what_the_proofs_say():
     assert gaussian._board.noise.scale == pytest.approx(statistic_l2 * math.sqrt(10) / gaussian_mu(1.0, 1e-6))
     batched = jdp(river(), users=1000, counting="batched")
     assert batched._board.noise.scale == pytest.approx(statistic_l2 / gaussian_mu(1.0, 1e-6))
+    local = ldp(river(), randomizer="gaussian", delta=1e-6)
+    assert local._board.statistic.scale == pytest.approx(statistic_l2 / gaussian_mu(1.0, 1e-6))
     local = ldp(river(), randomizer="laplace")
     assert local._board.statistic.scale == pytest.approx(statistic_l1)
 

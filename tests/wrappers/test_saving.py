@@ -134,23 +134,60 @@ def test_where_nothing_can_be_written_down_nothing_is_continued(tmp_path, monkey
     board = jdp(river())
     board.save_state(tmp_path / "state")
 
-    def refuse(*_):
-        raise PermissionError
+    (tmp_path / "file").write_text("not a directory")
+    for registry in (tmp_path / "file", tmp_path / "file" / "below"):
+        monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(registry))
+        with pytest.raises(ValueError, match=r"cannot be written down in .*\$PRIVATE_RL_GYM_STATE names another"):
+            jdp(river()).load_state(tmp_path / "state")
 
-    monkeypatch.setattr(saving.os, "open", refuse)
-    with pytest.raises(ValueError, match=r"cannot be written down that .*\$PRIVATE_RL_GYM_STATE names another"):
+
+def test_a_state_with_parts_missing_is_refused_before_anything_is_taken_up(tmp_path):
+    board = jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    with np.load(tmp_path / "state") as file:
+        arrays = {name: file[name] for name in file.files if name != "noise.total"}
+    with (tmp_path / "cut").open("wb") as file:
+        np.savez(file, **arrays)
+    fresh = jdp(river())
+    with pytest.raises(ValueError, match=r"is damaged, .* Nothing was taken up"):
+        fresh.load_state(tmp_path / "cut")
+    assert fresh.users_left == 40
+    fresh.load_state(tmp_path / "state")  # and the whole one is not spent
+
+
+def test_links_to_a_state_are_that_state(tmp_path):
+    board = jdp(river())
+    board.save_state(tmp_path / "state")
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    jdp(river()).load_state(tmp_path / "link")
+    with pytest.raises(ValueError, match="was continued before"):
         jdp(river()).load_state(tmp_path / "state")
+
+
+def test_a_seed_is_confessed_after_loading_too(tmp_path):
+    for make in (jdp, BOARDS["ldp one-step"]):
+        board = make(river(), seed=7)
+        board.save_state(tmp_path / "state")
+        other = make(river(), seed=None)
+        other.load_state(tmp_path / "state")
+        assert "seeded noise: for experiments" in str(other.ledger)
 
 
 @pytest.mark.parametrize(
     ("other", "sentence"),
     [
-        (lambda: jdp(river(), epsilon=2.0), "another guarantees, scale: build this one with the same arguments"),
-        (lambda: jdp(river(), users=41), "another guarantees, releases"),
-        (lambda: jdp(river(), publish_every=2), "another guarantees, publish_every"),
-        (lambda: jdp(river(n_states=5)), "another sizes"),
-        (lambda: jdp(river(), counting="batched"), "another guarantees"),
-        (lambda: BOARDS["ldp one-step"](river()), "another guarantees, kind"),
+        (
+            lambda: jdp(river(), epsilon=2.0),
+            "differs in promise, scale of noise: build this one with the same arguments",
+        ),
+        (lambda: jdp(river(), users=41), "differs in number of releases, number of users, promise"),
+        (lambda: jdp(river(), publish_every=2), "differs in number of releases, promise, publish_every"),
+        (lambda: jdp(river(n_states=5)), "differs in environment, sizes"),
+        (lambda: jdp(river(variant="osband")), "differs in environment: build"),
+        (lambda: jdp(river(), counting="batched"), "differs in promise"),
+        (lambda: jdp(river(), seed=None, secure=True), "differs in kind of generator"),
+        (lambda: BOARDS["ldp one-step"](river()), "differs in kind of boundary"),
     ],
 )
 def test_another_boundary_cannot_take_over(other, sentence, tmp_path):
@@ -165,7 +202,9 @@ def test_another_boundary_cannot_take_over(other, sentence, tmp_path):
 def test_what_is_no_state_gets_a_sentence(tmp_path):
     (tmp_path / "text").write_text("hello")
     np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
-    for name in ("text", "arrays.npz", "missing"):
+    with pytest.raises(ValueError, match="There is no file"):
+        jdp(river()).load_state(tmp_path / "missing")
+    for name in ("text", "arrays.npz"):
         with pytest.raises(ValueError, match="is not the saved state of a boundary, or is damaged"):
             jdp(river()).load_state(tmp_path / name)
 
