@@ -1,5 +1,42 @@
-"""The learners: functions from releases to policies."""
+"""The learners: functions from releases to policies, with Stable-Baselines3's ``learn`` and ``predict``.
+
+* ``Agent`` - what they share
+* ``UCBVI``, ``UBEV``, ``PSRL`` - non-private references: two kinds of optimism, and posterior sampling
+* ``PUCB`` - UBEV on private counters
+* ``PrivateUCBVI``, ``PrivateUCBPO`` - value iteration and policy optimisation with a Hoeffding bonus on private counts
+* ``DPUCBVI`` - the private Bernstein bonus
+* ``RLSVI`` - exploration by noise, which is a guarantee of its own
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from private_rl_gym.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from private_rl_gym.agents.base import Agent
+    from private_rl_gym.agents.dp_ucbvi import DPUCBVI
+    from private_rl_gym.agents.private_ucbpo import PrivateUCBPO
+    from private_rl_gym.agents.private_ucbvi import PrivateUCBVI
+    from private_rl_gym.agents.psrl import PSRL
+    from private_rl_gym.agents.pucb import PUCB, UBEV
+    from private_rl_gym.agents.rlsvi import RLSVI
+    from private_rl_gym.agents.ucbvi import UCBVI
+
+__all__ = ["DPUCBVI", "PSRL", "PUCB", "RLSVI", "UBEV", "UCBVI", "Agent", "PrivateUCBPO", "PrivateUCBVI"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Agent": "base",
+        "DPUCBVI": "dp_ucbvi",
+        "PSRL": "psrl",
+        "PUCB": "pucb",
+        "PrivateUCBPO": "private_ucbpo",
+        "PrivateUCBVI": "private_ucbvi",
+        "RLSVI": "rlsvi",
+        "UBEV": "pucb",
+        "UCBVI": "ucbvi",
+    },
+)

@@ -35,8 +35,8 @@ def check_scale(scale: float, grid: float) -> None:
     """Refuse noise that double precision cannot draw to the last unit of its grid."""
     if not scale / grid <= FAITHFUL:
         raise ValueError(
-            f"The noise would have scale {scale:.3g}, too large to be drawn faithfully on a grid of {grid:.3g}: ask for "
-            "a larger epsilon, or for fewer users or releases."
+            f"The noise would have scale {scale:.3g}, too large to be drawn faithfully on a grid of {grid:.3g}: "
+            "ask for a larger epsilon, or for fewer users or releases."
         )
 
 

@@ -1,0 +1,371 @@
+"""What every learner shares: Stable-Baselines3's habits around one function, ``plan(release) -> Policy``."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents import storage
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.release import Release
+from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
+from private_rl_gym.wrappers.inside import layers
+from private_rl_gym.wrappers.open_billboard import OpenBillboard
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.logger import Logger
+    from stable_baselines3.common.type_aliases import MaybeCallback
+    from stable_baselines3.common.vec_env import VecEnv
+    from typing_extensions import Self
+
+__all__ = ["Agent"]
+
+
+class Agent(ABC):
+    """A function from releases to policies, with Stable-Baselines3's ``learn`` and ``predict``.
+
+    An agent meets users through ``board.serve`` and learns from ``board.release``; it never touches a trajectory.
+    Handed an environment without a boundary, it puts an ``OpenBillboard`` around it and says that this run is not
+    private. What it logs, saves and prints comes from releases alone.
+
+    Args:
+        policy: ``"TabularPolicy"``, where Stable-Baselines3's agents name their policy.
+        env: A boundary, an environment, the id of one, or a ``VecEnv`` of one of these.
+        beta: Probability with which confidence bounds may fail.
+        verbose: 0 for no output, 1 for logs.
+        tensorboard_log: A folder for TensorBoard, which has to be installed.
+        seed: Of the agent's own randomness; the environment's and the noise's are theirs.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
+    """Names of the constructor's arguments that a saved agent is built again with."""
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: gym.Env[Any, Any] | VecEnv | str | None = None,
+        *,
+        beta: float = 0.05,
+        verbose: int = 0,
+        tensorboard_log: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if policy not in (None, "TabularPolicy"):
+            raise ValueError(f"policy is {policy!r}: agents of this package have one kind, 'TabularPolicy'.")
+        if not 0.0 < beta < 1.0:
+            raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
+        self.beta = beta
+        self.verbose = verbose
+        self.tensorboard_log = tensorboard_log
+        self.seed = seed
+        self.num_timesteps = 0
+        self.observation_space: gym.Space[Any] | None = None
+        self.action_space: gym.Space[Any] | None = None
+        self.board: Boundary | None = None
+        self._policy: Policy | None = None
+        self._planned: int | None = None  # the version that the policy was planned from
+        self._logger: Logger | None = None
+        self._vec_env: VecEnv | None = None
+        self._stateless_calls = 0
+        self.set_random_seed(seed)
+        if env is not None:
+            self.set_env(env)
+
+    # What an agent writes --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def plan(self, release: Release) -> Policy:
+        """The policy for the users to come, from what has been released."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Arrays that planning carries from release to release, to be saved."""
+        return {}
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up what ``state`` gave."""
+        del arrays
+
+    def prepare(self) -> None:  # noqa: B027 - most agents have nothing to prepare
+        """Called when an environment is set: sizes are known from here on."""
+
+    # The environment -------------------------------------------------------------------------------------------------
+
+    def set_env(self, env: gym.Env[Any, Any] | VecEnv | str) -> None:
+        """Learn from another environment, with the sizes of the last one if there was one."""
+        single = _single(env)
+        board = next((layer for layer in layers(single) if isinstance(layer, Boundary)), None)
+        if board is None:
+            if getattr(single, "ledger", None) is not None:
+                raise ValueError(
+                    f"{type(single).__name__} publishes no sums, which {type(self).__name__} learns from: it is for "
+                    "learners that act on observations. Use LDPUserSide."
+                )
+            board = OpenBillboard(single)
+            if self.verbose:
+                print("This run is not private: there is no trust boundary around the environment.")
+        if self.board is not None and self.board.sizes != board.sizes:
+            raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
+        self.board, self._vec_env, self._planned = board, None, None
+        self.observation_space, self.action_space = single.observation_space, single.action_space
+        self.prepare()
+
+    def get_env(self) -> VecEnv | None:
+        """The environment as Stable-Baselines3's callbacks expect it."""
+        if self.board is None:
+            return None
+        if self._vec_env is None:
+            from stable_baselines3.common.vec_env import DummyVecEnv
+
+            board = self.board
+            self._vec_env = DummyVecEnv([lambda: board])
+        return self._vec_env
+
+    def get_vec_normalize_env(self) -> None:
+        """None: counts are never normalized."""
+        return
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Begin the agent's own stream of randomness anew."""
+        self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"agent")))
+
+    @property
+    def horizon(self) -> int:
+        """Steps of a user's episode."""
+        return self._board.sizes[0]
+
+    @property
+    def _board(self) -> Boundary:
+        if self.board is None:
+            raise ValueError(f"{type(self).__name__} has no environment: give it one with set_env.")
+        return self.board
+
+    # Learning --------------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """What the next user would run."""
+        if self.board is None and self._policy is not None:
+            return self._policy  # loaded, to act with
+        self._plan_if_new()
+        assert self._policy is not None  # noqa: S101 - planned just now
+        return self._policy
+
+    def _plan_if_new(self) -> None:
+        release = self._board.release
+        if self._policy is None or release.version != self._planned:
+            self._policy, self._planned = self.plan(release), release.version
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 100,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Serve users until so many steps have been taken, planning anew at every release.
+
+        Args:
+            total_timesteps: Steps, of which every user takes H; a last user who has begun goes on to her end.
+            callback: Stable-Baselines3's callbacks, called at every step.
+            log_interval: Releases between two logs.
+            tb_log_name: Name of the run in TensorBoard; by default the agent's.
+            reset_num_timesteps: Count from 0; else go on counting.
+            progress_bar: Show progress, with the time that is left.
+        """
+        board, horizon = self._board, self.horizon
+        if reset_num_timesteps:
+            self.num_timesteps = 0
+        users = math.ceil(total_timesteps / horizon)
+        if users < 1:
+            raise ValueError(f"total_timesteps is {total_timesteps}: a user alone takes {horizon} steps.")
+        if board.users_left is not None and users > board.users_left:
+            raise BudgetExhausted(
+                f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for "
+                f"{board.users_left} more. Nothing was released. Build it with users= as large as that, or learn less."
+            )
+        name = tb_log_name or type(self).__name__
+        self._configure_logger(name, reset_num_timesteps)
+        watch = self._watch(callback, self.num_timesteps + users * horizon, name, progress_bar)
+        started, first, logged = time.perf_counter(), self.num_timesteps, board.release.version
+        served = 0
+        while served < users:
+            self._plan_if_new()
+            assert self._policy is not None  # noqa: S101 - planned just now
+            group = 1 if watch is not None else min(users - served, board.users_to_release)
+            served += board.serve(self._policy, group, rng=self.rng)
+            if watch is None:
+                self.num_timesteps += group * horizon
+            elif not self._tell(watch, horizon):
+                break
+            if self._logger is not None and board.release.version - logged >= log_interval:
+                logged = board.release.version
+                self._log(time.perf_counter() - started, first)
+        if watch is not None:
+            watch.on_training_end()
+        return self
+
+    def _watch(self, callback: MaybeCallback, total: int, name: str, progress_bar: bool) -> BaseCallback | None:
+        if callback is None and not progress_bar:
+            return None
+        from stable_baselines3.common import callbacks
+
+        if not isinstance(callback, callbacks.BaseCallback):
+            if isinstance(callback, list):
+                callback = callbacks.CallbackList(callback)
+            elif callback is not None:
+                callback = callbacks.ConvertCallback(callback)
+        if progress_bar:
+            bar = callbacks.ProgressBarCallback()
+            callback = bar if callback is None else callbacks.CallbackList([callback, bar])
+        assert callback is not None  # noqa: S101 - one of them was asked for
+        if self._logger is None:
+            self._set_quiet_logger()
+        callback.init_callback(self)  # type: ignore[arg-type] # it asks of a model only what is here
+        callback.on_training_start({"self": self, "total_timesteps": total, "tb_log_name": name}, globals())
+        callback.on_rollout_start()
+        return callback
+
+    def _tell(self, callback: BaseCallback, horizon: int) -> bool:
+        """A user's steps, one by one, to whoever counts them."""
+        going = True
+        for h in range(horizon):
+            self.num_timesteps += 1
+            if going:
+                callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": self._policy})
+                going = callback.on_step()
+        return going
+
+    # Logs ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def logger(self) -> Logger:
+        """Stable-Baselines3's logger."""
+        if self._logger is None:
+            self._set_quiet_logger()
+        assert self._logger is not None  # noqa: S101 - set just now
+        return self._logger
+
+    def set_logger(self, logger: Logger) -> None:
+        """Log elsewhere."""
+        self._logger = logger
+        self._own_logger = False
+
+    _own_logger = True
+
+    def _set_quiet_logger(self) -> None:
+        from stable_baselines3.common.logger import configure
+
+        self._logger = configure(None, [""])
+
+    def _configure_logger(self, name: str, reset: bool) -> None:
+        if self._own_logger and (self.verbose or self.tensorboard_log):
+            from stable_baselines3.common.utils import configure_logger
+
+            self._logger = configure_logger(self.verbose, self.tensorboard_log, name, reset)
+
+    def _log(self, seconds: float, first: int) -> None:
+        """What can be said from releases alone."""
+        release, logger = self._board.release, self.logger
+        logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        logger.record("time/users", self.num_timesteps // self.horizon)
+        logger.record("time/fps", int((self.num_timesteps - first) / max(seconds, 1e-9)))
+        logger.record("release/version", release.version)
+        logger.record("release/noise_std", release.noise_std["m"])
+        for key, value in self.progress().items():
+            logger.record(key, value)
+        logger.dump(step=self.num_timesteps)
+
+    def progress(self) -> dict[str, float]:
+        """What planning has to say for the logs."""
+        return {}
+
+    # Acting ----------------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...] | None]:
+        """Actions for one observation, or for one of each of several users.
+
+        Policies depend on the stage. It is carried in ``state``, as recurrent policies carry theirs: hand back what
+        was returned, and say where episodes start. Observations that show the stage need no state.
+        """
+        observations = np.asarray(observation)
+        timed = isinstance(self.observation_space, gym.spaces.MultiDiscrete)
+        single = observations.ndim == int(timed)
+        rows = observations[None] if single else observations
+        states = rows[:, 1] if timed else rows
+        stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
+        if not timed:
+            states = states - int(getattr(self.observation_space, "start", 0))
+        policy = self.policy
+        last = policy.horizon - 1
+        actions = np.empty(len(rows), dtype=np.int64)
+        for row, (stage, where) in enumerate(zip(np.minimum(stages, last), states, strict=True)):
+            if policy.deterministic or deterministic:
+                table = policy.table[stage, where]
+                actions[row] = table if policy.deterministic else np.argmax(table)
+            else:
+                actions[row] = policy.action(int(stage), int(where), self.rng.random())
+        actions += int(getattr(self.action_space, "start", 0))
+        return (actions[0] if single else actions), (np.minimum(stages + 1, last + 1),)
+
+    def _stages(
+        self, users: int, state: tuple[NDArray[Any], ...] | None, episode_start: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64]:
+        if state is None:
+            self._stateless_calls += 1
+            if self._stateless_calls == 2 and episode_start is None:
+                warnings.warn(
+                    "predict was called again without a state, and plays stage 0 each time. Policies depend on the "
+                    "stage: hand back the state that predict returned, or observe the stage with observe_time=True.",
+                    stacklevel=3,
+                )
+            return np.zeros(users, dtype=np.int64)
+        stages = np.asarray(state[0], dtype=np.int64).copy()
+        if episode_start is not None:
+            stages[np.asarray(episode_start, dtype=bool)] = 0
+        return stages
+
+    # Files -----------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to a zip of JSON and arrays: what it learned from releases, and nothing of the boundary."""
+        storage.save(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], env: gym.Env[Any, Any] | VecEnv | str | None = None, **options: Any
+    ) -> Self:
+        """Read a saved agent, without pickle; ``env`` is what it goes on with."""
+        return storage.load(cls, path, env, **options)
+
+
+def _single(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
+    """The one environment in what was handed over."""
+    if isinstance(env, str):
+        return gym.make(env)
+    if isinstance(env, gym.Env):
+        return env
+    inside = getattr(env, "envs", None)
+    if inside is None or len(inside) != 1:
+        raise TypeError(
+            f"{env!r} is not one environment: give the agent a Gymnasium environment, the id of one, or a DummyVecEnv "
+            "with one in it. Many users at a time are served by the boundary."
+        )
+    single: gym.Env[Any, Any] = inside[0]
+    return single

@@ -1,0 +1,95 @@
+"""Private-UCB-PO: policy optimisation with a Hoeffding bonus on private counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.private_ucbvi import PrivateUCBVI, hoeffding_bonus
+from private_rl_gym.agents.ucbvi import Bonus
+from private_rl_gym.planning.hoeffding import optimistic_evaluation
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["PrivateUCBPO"]
+
+
+class PrivateUCBPO(PrivateUCBVI):
+    """Evaluate the current policy in the private model, and move it towards what looked better.
+
+    After Chowdhury, Zhou: Differentially Private Regret Minimization in Episodic Markov Decision Processes, 2022. The
+    policy starts uniform and is stochastic throughout: pi becomes pi exp(eta Q), normalised, computed in logarithms.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
+        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases.
+        eta_scale: Multiplies the default step; the theory's is 1, and slow.
+        bonus: As in ``PrivateUCBVI``.
+        bonus_scale: As in ``PrivateUCBVI``.
+        noise_scale: As in ``PrivateUCBVI``.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "eta", "eta_scale", "bonus", "bonus_scale", "noise_scale")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        eta: float | None = None,
+        eta_scale: float | None = None,
+        bonus: Bonus = "practical",
+        bonus_scale: float = 0.02,
+        noise_scale: float = 0.1,
+        **options: Any,
+    ) -> None:
+        self.eta = eta
+        self.eta_scale = (1.0 if bonus == "theory" else 20.0) if eta_scale is None else eta_scale
+        self._logits: NDArray[np.float64] | None = None
+        super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, noise_scale=noise_scale, **options)
+
+    def prepare(self) -> None:
+        """Begin with the uniform policy."""
+        self._logits = None
+
+    @property
+    def step_size(self) -> float:
+        """Eta."""
+        if self.eta is not None:
+            return self.eta
+        board = self._board
+        plans = max((board.users or 1_000_000) // board.publish_every, 1)
+        n_actions = board.sizes[2]
+        return self.eta_scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (self.horizon**2 * plans))
+
+    def plan(self, release: Release) -> Policy:
+        """One mirror step; the policy before any release is uniform."""
+        horizon, n_states, n_actions = self._board.sizes
+        sizes = {"horizon": horizon, "n_states": n_states, "n_actions": n_actions}
+        if self._logits is None:
+            self._logits = np.zeros(release.n.shape)
+            return Policy.uniform(**sizes)
+        P, R, width, known = hoeffding_bonus(self, release)
+        width = np.where(known, width, float(horizon))
+        q = optimistic_evaluation(P * known[..., None], R * known, width, Policy.of(_softmax(self._logits), **sizes))
+        self._logits = self._logits + self.step_size * q
+        self._logits -= self._logits.max(axis=2, keepdims=True)  # a constant changes nothing, and keeps it small
+        return Policy.of(_softmax(self._logits), **sizes)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The policy, as logarithms."""
+        return {} if self._logits is None else {"logits": self._logits}
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up a saved policy."""
+        self._logits = arrays.get("logits")
+
+
+def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=2, keepdims=True))

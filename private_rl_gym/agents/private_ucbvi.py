@@ -1,0 +1,84 @@
+"""Private-UCB-VI: value iteration with a Hoeffding bonus on private counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.ucbvi import Bonus, check_bonus
+from private_rl_gym.planning.hoeffding import optimistic_plan
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["PrivateUCBVI", "hoeffding_bonus"]
+
+
+class PrivateUCBVI(Agent):
+    """Plan in the model of the private counts, with a Hoeffding bonus and a margin for the counts' error.
+
+    After Chowdhury, Zhou: Differentially Private Regret Minimization in Episodic Markov Decision Processes, 2022.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
+        bonus: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
+            the code), ``"practical"`` for ``bonus_scale`` times the sampling term, with counts below twice their noise
+            taken for unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+        bonus_scale: The multiplier of a practical bonus.
+        noise_scale: The multiplier of its margin for noise.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        bonus: Bonus = "practical",
+        bonus_scale: float = 0.02,
+        noise_scale: float = 0.1,
+        **options: Any,
+    ) -> None:
+        check_bonus(bonus, bonus_scale)
+        self.bonus, self.bonus_scale, self.noise_scale = bonus, bonus_scale, noise_scale
+        super().__init__(policy, env, **options)
+
+    def plan(self, release: Release) -> Policy:
+        """Greedy for the optimistic values."""
+        P, R, width, known = hoeffding_bonus(self, release)
+        return optimistic_plan(P, R, width, known, staged=True).policy
+
+
+Model = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
+
+
+def hoeffding_bonus(agent: Any, release: Release) -> Model:
+    """Transitions, rewards, bonus and what is known, for private value iteration and policy optimisation.
+
+    Theory. Let every count be off by at most E, and N = max(n~ + E, 1), which is at least n. The estimate r~ / N is
+    n / N times the mean of n rewards, plus (r~ - r) / N. The first is within L / sqrt(N) of n / N times the true mean,
+    by Hoeffding, as sqrt(n) / N <= 1 / sqrt(N); n / N is within 2 E / N of one; the last is within E / N. Together
+    L / sqrt(N) + 3 E / N. The same for P V with values up to H: H L / sqrt(N) + (S + 2) H E / N. Where nothing is
+    promised of N (n below one), the bonus exceeds H anyway or the entry is unknown.
+    """
+    n, H, S = release.n, agent.horizon, release.n.shape[1]
+    T = (agent._board.users or 1_000_000) * H
+    half = agent.beta / 2.0
+    L = math.sqrt(math.log(4.0 * n.size * T / half) / 2.0)
+    if agent.bonus == "theory":
+        E = release.error_bound(half)
+        N = np.maximum(n + E, 1.0)
+        width = (H + 1.0) * L / np.sqrt(N) + (3.0 + (S + 2.0) * H) * E / N
+        known = n + E >= 1.0
+    else:
+        spread = release.noise_std["n"]
+        N = np.maximum(n, 1.0)
+        width = agent.bonus_scale * (H + 1.0) * L / np.sqrt(N) + agent.noise_scale * H * spread / N
+        known = n >= max(2.0 * spread, 1.0)
+    return release.m / N[..., None], release.r / N, width, known

@@ -1,0 +1,48 @@
+"""PSRL: act as if a model drawn from the posterior were true; a non-private baseline."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.solve import backward_induction
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["PSRL"]
+
+
+class PSRL(Agent):
+    """Posterior sampling: a Dirichlet posterior for transitions, a Beta posterior for rewards, a new draw a plan.
+
+    Osband, Russo, Van Roy: (More) Efficient Reinforcement Learning via Posterior Sampling, 2013. It reads counts as
+    exact, and draws with the agent's own randomness, which protects nobody.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: An environment or an open board.
+        prior: Weight of the prior in each next state, and in each of reward 0 and 1.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "prior")
+
+    def __init__(
+        self, policy: str | None = "TabularPolicy", env: Any = None, *, prior: float = 1.0, **options: Any
+    ) -> None:
+        if not prior > 0.0:
+            raise ValueError(f"prior is {prior}: a posterior needs a prior weight above 0.")
+        self.prior = prior
+        super().__init__(policy, env, **options)
+
+    def plan(self, release: Release) -> Policy:
+        """Draw a model, and solve it."""
+        successes = np.clip(release.r, 0.0, np.maximum(release.n, 0.0))
+        failures = np.maximum(release.n, 0.0) - successes
+        weights = self.rng.standard_gamma(np.maximum(release.m, 0.0) + self.prior / release.m.shape[-1])
+        weights += 1e-300  # a tiny shape may draw zeros only
+        P = weights / weights.sum(axis=-1, keepdims=True)
+        R = self.rng.beta(successes + self.prior, failures + self.prior)
+        return backward_induction(P, R, self.horizon).policy

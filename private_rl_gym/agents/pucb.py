@@ -1,0 +1,93 @@
+"""PUCB: UBEV on private counters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.ucbvi import Bonus, check_bonus
+from private_rl_gym.planning.hoeffding import optimistic_plan
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.solve import Plan
+from private_rl_gym.privacy.errors import NoError
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["PUCB", "UBEV"]
+
+
+class PUCB(Agent):
+    """Optimistic planning from private counters that knows how far they may be off.
+
+    Vietri, Balle, Krishnamurthy, Wu: Private Reinforcement Learning with PAC and Regret Guarantees, 2020, algorithms 2
+    and 3 (PrivQ), theorems 3 and 4. Around exact counts it is ``UBEV``.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: ``JDPBillboard``, or any other board.
+        bonus: ``"theory"`` for PrivQ as printed, where E is the release's error bound at beta / 4; ``"practical"`` for
+            ``bonus_scale`` times the sampling term, with counts below twice their noise taken for unknown, and a margin
+            of ``noise_scale`` times the noise's standard deviation.
+        bonus_scale: The multiplier of a practical bonus.
+        noise_scale: The multiplier of its margin for noise.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        bonus: Bonus = "practical",
+        bonus_scale: float = 0.02,
+        noise_scale: float = 0.1,
+        **options: Any,
+    ) -> None:
+        check_bonus(bonus, bonus_scale)
+        self.bonus, self.bonus_scale, self.noise_scale = bonus, bonus_scale, noise_scale
+        super().__init__(policy, env, **options)
+
+    def plan(self, release: Release) -> Policy:
+        """PrivQ, and the policy that is greedy for it."""
+        return self.priv_q(release).policy
+
+    def priv_q(self, release: Release) -> Plan:
+        """Algorithm 3."""
+        n, H, S = release.n, self.horizon, release.n.shape[1]
+        T, beta = self._board.users or 1_000_000, self.beta / 4.0
+        theory = self.bonus == "theory"
+        spread = release.noise_std["n"]
+        E = release.error_bound(beta) if theory else 0.0
+        known = n >= max(2.0 * (E if theory else spread), 1.0)
+        visits = np.where(known, n, 1.0)
+        phi = np.sqrt(2.0 * math.log(T / beta) / np.maximum(visits - E, 1.0))
+        if theory:
+            psi = (1.0 + S * H) * (3.0 * E / visits + 2.0 * E**2 / visits**2)
+            conf = (H + 1.0) * phi + psi
+        else:
+            conf = self.bonus_scale * (H + 1.0) * phi + self.noise_scale * H * spread / visits
+        return optimistic_plan(release.m / visits[..., None], release.r / visits, conf, known, staged=not theory)
+
+
+class UBEV(PUCB):
+    """PUCB's non-private parent: the same planning, for exact counts.
+
+    Dann, Lattimore, Brunskill: Unifying PAC and Regret, 2017, with the sampling term of PUCB.
+    """
+
+    def plan(self, release: Release) -> Policy:
+        """PrivQ at E = 0: noise, if there is any, is not known to this agent."""
+        exact = type(release)(
+            version=release.version,
+            users=release.users,
+            n=release.n,
+            m=release.m,
+            r=release.r,
+            errors=dict.fromkeys("nmr", NoError()),
+            events=release.events,
+        )
+        return super().plan(exact)

@@ -1,0 +1,102 @@
+"""RLSVI: exploration by noise on values, which is a guarantee of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.planning.hoeffding import estimates
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.solve import backward_induction
+from private_rl_gym.privacy.conversion import gaussian_epsilon
+from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["RLSVI", "printed_epsilon", "tight_mu"]
+
+
+class RLSVI(Agent):
+    """Value iteration on empirical counts with Gaussian noise on every value, drawn anew for every plan.
+
+    Lu, Gajane, Bai, Talebi: Randomized Least Squares Value Iteration itself is Joint Differentially Private, algorithm
+    1. The noise explores, and it also protects: ``agent.guarantee`` says whom and how much. The guarantee is the
+    agent's, not a boundary's: it covers **rewards only**, for neighbours whose states and actions are equal, and it
+    grows with the number of users.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: An environment or an open board.
+        beta_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2. Below 1 it explores less, learns faster
+            and protects less; the guarantee says so.
+        delta: Of the guarantee.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "beta_scale", "delta")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        beta_scale: float = 1.0,
+        delta: float = 1e-5,
+        **options: Any,
+    ) -> None:
+        if not beta_scale > 0.0:
+            raise ValueError(f"beta_scale is {beta_scale}: it multiplies a variance, and must be above 0.")
+        if not 0.0 < delta < 1.0:
+            raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
+        self.beta_scale, self.delta = beta_scale, delta
+        super().__init__(policy, env, **options)
+
+    def plan(self, release: Release) -> Policy:
+        """Lines 5 to 18 of algorithm 1; the noise of a value is an addition to its reward."""
+        n = np.maximum(release.n, 0.0)  # a noisy board may say less
+        H, S, A = n.shape
+        beta = self.beta_scale * _beta(H, S, A, release.users + 1)
+        P, R = estimates(n, release.m, release.r)
+        noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
+        return backward_induction(P, R + noise, H).policy
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the users so far are promised: the smaller of the printed and the tight account."""
+        users = max(self._board.release.users, 1)
+        H, S, A = self._board.sizes
+        printed = printed_epsilon(H, S, A, users, self.delta, self.beta_scale)
+        tight = gaussian_epsilon(self.delta, tight_mu(H, S, A, users, self.beta_scale))
+        return Guarantee(
+            "JDP",
+            min(printed, tight),
+            self.delta,
+            users,
+            "Gaussian noise on the values that actions are chosen by",
+            covers="rewards",
+            notes=(f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"),
+        )
+
+
+def _beta(horizon: int, n_states: int, n_actions: int, user: int) -> float:
+    return 0.5 * n_states * horizon**3 * math.log(2.0 * horizon * n_states * n_actions * user)
+
+
+def printed_epsilon(
+    horizon: int, n_states: int, n_actions: int, users: int, delta: float, beta_scale: float = 1.0
+) -> float:
+    """Corollary 14 of the paper; Renyi divergences are inversely proportional to the variance."""
+    rate = 2.0 * n_actions * users / (beta_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))
+    return rate + 2.0 * math.sqrt(rate * math.log(1.0 / delta))
+
+
+def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, beta_scale: float = 1.0) -> float:
+    """The Gaussian account: a user moves one mean a stage by at most 1 / N, under noise of variance beta_k / (N + 1).
+
+    At worst N = 1, and mu^2 is the sum over k and h of 2 / beta_k. Proof: docs/proofs/rlsvi.md.
+    """
+    k = np.arange(1.0, users + 1.0)
+    beta = beta_scale * 0.5 * n_states * horizon**3 * np.log(2.0 * horizon * n_states * n_actions * k)
+    return float(np.sqrt((2.0 * horizon / beta).sum()))

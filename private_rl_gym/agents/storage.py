@@ -1,0 +1,82 @@
+"""Agents on disk: a zip of JSON and arrays, read without pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from private_rl_gym.planning.policy import Policy
+
+if TYPE_CHECKING:
+    from private_rl_gym.agents.base import Agent
+
+__all__ = ["load", "save"]
+
+FORMAT = 1
+A = TypeVar("A", bound="Agent")
+
+
+def save(agent: Agent, path: str | os.PathLike[str]) -> None:
+    """Write what an agent learned; a missing ending becomes ``.zip``, as in Stable-Baselines3."""
+    target = Path(path)
+    if not target.suffix:
+        target = target.with_suffix(".zip")
+    arrays = {}
+    if agent.board is not None or agent._policy is not None:
+        arrays["policy"] = agent.policy.table  # planned from the newest release
+    arrays |= {f"state/{name}": array for name, array in agent.state().items()}
+    about = {
+        "format": FORMAT,
+        "agent": type(agent).__name__,
+        "arguments": {name: getattr(agent, name) for name in agent.saved_arguments},
+        "seed": agent.seed,
+        "verbose": agent.verbose,
+        "num_timesteps": agent.num_timesteps,
+        "planned": agent._planned,
+        "sizes": None if agent.board is None else list(agent.board.sizes),
+        "rng": agent.rng.bit_generator.state,
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("agent.json", json.dumps(about, indent=2))
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.save(content, array, allow_pickle=False)
+            archive.writestr(f"{name}.npy", content.getvalue())
+
+
+def load(kind: type[A], path: str | os.PathLike[str], env: Any, **options: Any) -> A:
+    """Read an agent of this kind."""
+    target = Path(path)
+    if not target.exists() and not target.suffix:
+        target = target.with_suffix(".zip")
+    try:
+        with zipfile.ZipFile(target) as archive:
+            about = json.loads(archive.read("agent.json"))
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            arrays = {
+                name[: -len(".npy")]: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names
+            }
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{target} is not a saved agent, or is damaged ({type(error).__name__}).") from None
+    if about.get("format") != FORMAT:
+        raise ValueError(f"{target} was saved in format {about.get('format')}; this version reads format {FORMAT}.")
+    if about["agent"] != kind.__name__:
+        raise ValueError(f"{target} holds a {about['agent']}: load it with {about['agent']}.load.")
+    agent = kind("TabularPolicy", env, **{"verbose": about["verbose"], **about["arguments"], **options})
+    if agent.board is not None and about["sizes"] not in (None, list(agent.board.sizes)):
+        raise ValueError(f"{target} learned on sizes {about['sizes']}, and the environment has {agent.board.sizes}.")
+    agent.seed, agent.num_timesteps = about["seed"], about["num_timesteps"]
+    agent.rng.bit_generator.state = about["rng"]
+    agent.set_state({name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")})
+    if "policy" in arrays and about["sizes"] is not None:
+        horizon, n_states, n_actions = about["sizes"]
+        agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
+        agent._planned = about["planned"] if agent.board is None else agent.board.release.version
+    return agent

@@ -1,0 +1,184 @@
+"""What each agent learns, and what it is equal to."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from private_rl_gym import agents
+from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
+from private_rl_gym.experiments.oracle import PACCallback, RegretCallback
+from private_rl_gym.privacy.conversion import gaussian_epsilon
+from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard
+
+OURS = sorted(set(agents.__all__) - {"Agent"})
+
+
+def river(**arguments):
+    return gym.make("PrivateRL/RiverSwim-v0", **arguments)
+
+
+def regret(agent, users):
+    oracle = RegretCallback()
+    agent.learn(users * agent.horizon, callback=oracle)
+    return oracle.curve
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "most"), [("UCBVI", 2500), ("UBEV", 3500), ("PrivateUCBVI", 2500), ("PSRL", 2500)])
+def test_non_private_learners_learn(name, most):
+    """RiverSwim, H = 20, 50,000 users, defaults; never learning costs 168,000."""
+    env = river()
+    env.unwrapped.reset(seed=0)
+    assert regret(getattr(agents, name)("TabularPolicy", env, seed=0), 50_000)[-1] <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["DPUCBVI", "PUCB", "PrivateUCBVI"])
+def test_private_regret_falls_as_epsilon_grows(name):
+    found = []
+    for epsilon in (1.0, 10.0, 100.0, 1e4):
+        board = JDPBillboard(river(), epsilon, 1e-6, 20_000, publish_every=100, seed=1)
+        board.unwrapped.reset(seed=0)
+        found.append(regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1])
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.1 * found[0]
+
+
+@pytest.mark.parametrize(("private", "parent"), [("DPUCBVI", "UCBVI"), ("PUCB", "UBEV")])
+@pytest.mark.parametrize("bonus", ["theory", "practical"])
+def test_around_exact_counts_a_private_agent_is_its_parent(private, parent, bonus):
+    """Number for number, after every user."""
+    pair = [getattr(agents, name)("TabularPolicy", river(horizon=6), bonus=bonus, seed=0) for name in (private, parent)]
+    for agent in pair:
+        agent.bonus_scale = 0.3
+        agent.board.unwrapped.reset(seed=2)
+    for _ in range(60):
+        for agent in pair:
+            agent.learn(6 * 5, reset_num_timesteps=False)
+        np.testing.assert_array_equal(pair[0].policy.table, pair[1].policy.table)
+        if private == "DPUCBVI":
+            np.testing.assert_array_equal(pair[0].q, pair[1].q)
+
+
+def test_regret_is_exact():
+    env = river(horizon=6)
+    agent, oracle, pac = agents.UCBVI("TabularPolicy", env), RegretCallback(), PACCallback(alpha=0.01)
+    values = []
+    model = env.unwrapped.model
+    original = agent.plan
+    agent.plan = lambda release: values.append(model.value_of(policy := original(release))) or policy
+    agent.learn(6 * 40, callback=[oracle, pac])
+    gaps = model.optimal_value() - np.array(values)
+    np.testing.assert_allclose(oracle.curve, np.cumsum(gaps), atol=1e-12)
+    assert pac.mistakes == (gaps > 0.01).sum()
+
+
+@pytest.mark.parametrize(
+    "board",
+    [
+        lambda env: JDPBillboard(env, 5.0, 1e-6, 300, publish_every=10),
+        lambda env: JDPBillboard(env, 5.0, 0.0, 300, publish_every=10),
+        lambda env: LDPUserSide(env, 5.0, users=300, publish_every=10),
+        lambda env: JDPBillboard(LDPUserSide(env, 5.0), 5.0, 1e-6, 300, publish_every=10),
+    ],
+)
+@pytest.mark.parametrize("name", OURS)
+def test_every_agent_runs_on_every_board(name, board):
+    agent = getattr(agents, name)("TabularPolicy", board(river(horizon=5)), seed=0)
+    agent.learn(5 * 300)
+    assert agent.board.users_left == 0
+    assert agent.policy.horizon == 5
+
+
+@pytest.mark.parametrize(
+    ("id", "options"),
+    [("FrozenLake-v1", {}), ("CliffWalking-v1", {"low": -100, "high": 0}), ("Taxi", {"low": -10, "high": 20})],
+)
+@pytest.mark.parametrize("local", [False, True])
+def test_toy_text_trains_under_privacy(id, options, local):
+    id = next(name for name in reversed(gym.registry) if name.startswith("Taxi-v")) if id == "Taxi" else id
+    env = gym.make(id, max_episode_steps=10)
+    if options:
+        low, high = options["low"], options["high"]
+        env = gym.wrappers.TransformReward(env, lambda reward: (reward - low) / (high - low))
+    board = LDPUserSide(env, 2.0, users=5) if local else JDPBillboard(env, 2.0, 1e-6, 5, publish_every=5)
+    agent = agents.DPUCBVI("TabularPolicy", board).learn(50)
+    assert agent.board.release.users == 5
+
+
+def test_rlsvi_has_a_guarantee_of_its_own():
+    """Figures of the specification: H = 20, S = 6, A = 2, delta = 1e-5."""
+    for users, printed in ((2_000, 15.5), (20_000, 71), (50_000, 142)):
+        assert printed_epsilon(20, 6, 2, users, 1e-5) == pytest.approx(printed, rel=0.01)
+    assert gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50_000)) == pytest.approx(12, rel=0.05)
+    agent = agents.RLSVI("TabularPolicy", river(), seed=0, beta_scale=1.0).learn(20 * 50)
+    guarantee = agent.guarantee
+    assert (guarantee.covers, guarantee.users, guarantee.model) == ("rewards", 50, "JDP")
+    assert "rewards only" in str(guarantee)
+    assert guarantee.epsilon == min(printed_epsilon(20, 6, 2, 50, 1e-5), gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50)))
+    weaker = agents.RLSVI("TabularPolicy", agent.board, beta_scale=0.01).guarantee
+    assert weaker.epsilon > guarantee.epsilon
+
+
+def test_a_run_without_a_boundary_says_so(capsys):
+    agent = agents.UCBVI("TabularPolicy", river(horizon=4), verbose=1)
+    assert "This run is not private" in capsys.readouterr().out
+    assert isinstance(agent.board, OpenBillboard)
+    assert str(agent.board.ledger) == "no privacy (epsilon = inf)"
+
+
+def test_calls_without_state_are_warned_of_once():
+    agent = agents.UCBVI("TabularPolicy", river(horizon=4))
+    agent.predict(0)
+    with pytest.warns(UserWarning, match="plays stage 0 each time"):
+        agent.predict(0)
+    agent.predict(0)
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "sentence"),
+    [
+        (
+            lambda: agents.UCBVI("MlpPolicy", river()),
+            ValueError,
+            "policy is 'MlpPolicy': agents of this package have one",
+        ),
+        (lambda: agents.UCBVI("TabularPolicy", gym.make("CartPole-v1")), TypeError, "need Discrete spaces"),
+        (lambda: agents.UCBVI("TabularPolicy", LDPPerStep(river(), 1.0)), ValueError, "LDPPerStep publishes no sums"),
+        (lambda: agents.UCBVI("TabularPolicy", 3), TypeError, "is not one environment"),
+        (lambda: agents.UCBVI("TabularPolicy").learn(10), ValueError, "has no environment: give it one with set_env"),
+        (lambda: agents.UCBVI("TabularPolicy", river(), bonus="none"), ValueError, "bonus is 'none'"),
+        (lambda: agents.UCBVI("TabularPolicy", river(), bonus_scale=0.0), ValueError, "bonus_scale is 0.0"),
+        (lambda: agents.UCBVI("TabularPolicy", river(), variant="x"), ValueError, "variant is 'x'"),
+        (lambda: agents.UCBVI("TabularPolicy", river(), beta=1.0), ValueError, "beta is 1.0"),
+        (lambda: agents.DPUCBVI("TabularPolicy", river(), noise_scale=-1), ValueError, "noise_scale is -1"),
+        (lambda: agents.RLSVI("TabularPolicy", river(), beta_scale=0), ValueError, "beta_scale is 0"),
+        (lambda: agents.PSRL("TabularPolicy", river(), prior=0), ValueError, "prior is 0"),
+        (lambda: agents.UCBVI("TabularPolicy", river()).learn(0), ValueError, "total_timesteps is 0"),
+        (lambda: PACCallback(0.0), ValueError, "alpha is 0.0"),
+    ],
+)
+def test_bad_input_gets_a_sentence(build, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        build()
+
+
+def test_a_budget_that_is_too_small_is_refused_before_anything_runs():
+    board = JDPBillboard(river(), 1.0, 1e-6, users=10)
+    agent = agents.DPUCBVI("TabularPolicy", board)
+    with pytest.raises(BudgetExhausted, match=r"220 steps are 11 users of 20 steps, and the boundary has room for 10"):
+        agent.learn(220)
+    assert board.users_left == 10
+    agent.learn(190)  # 9.5 users: the tenth goes on to her end
+    assert agent.num_timesteps == 200
+
+
+def test_a_damaged_file_gets_a_sentence(tmp_path):
+    (tmp_path / "agent.zip").write_text("hello")
+    with pytest.raises(ValueError, match="is not a saved agent, or is damaged"):
+        agents.UCBVI.load(tmp_path / "agent.zip")
+    agents.UCBVI("TabularPolicy", river()).save(tmp_path / "other")
+    with pytest.raises(ValueError, match=r"holds a UCBVI: load it with UCBVI\.load"):
+        agents.DPUCBVI.load(tmp_path / "other")
+    with pytest.raises(ValueError, match="learned on sizes"):
+        agents.UCBVI.load(tmp_path / "other", env=river(horizon=3))
