@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help demo test lint types imports check docs bench clean
+.PHONY: help demo test lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.demo  ## Solve and simulate RiverSwim, and save a figure.
 	$(BIN)/python -m private_rl_gym.experiments.demo
@@ -33,8 +33,15 @@ bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/boundaries.py
 
+bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against a peer, in a virtual environment of its own.
+	$(BIN)/python benchmarks/learners.py
+
+.venv-rlberry/bin/python: | $(BIN)/python
+	$(PYTHON) -m venv .venv-rlberry
+	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
+
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) docs/_build docs/environments docs/generated demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,10 +1,11 @@
-"""Pictures for the pages about trust boundaries, computed from the mechanisms themselves."""
+"""Pictures for the pages about trust boundaries and agents, computed when the site is built."""
 
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from private_rl_gym.experiments import learning
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.statistics import TabularCounts
@@ -22,7 +23,13 @@ LINES = [
 
 def setup(app):
     app.connect("builder-inited", draw)
+    app.connect("builder-inited", draw_learning)
     return {"parallel_read_safe": True}
+
+
+def draw_learning(app):
+    found = learning.curves(users=20_000, seeds=2)
+    learning.draw(found).savefig(Path(app.srcdir) / "generated" / "learning.png", dpi=130)
 
 
 def draw(app):

@@ -63,12 +63,21 @@ def _project(m: Any, n: Any, error: float, x: Any, visits: Any) -> None:
 
 @compiled
 def _shift(values: Any, target: float) -> float:
-    """The c for which max(0, values + c) adds up to ``target``: water-filling."""
-    ordered = np.sort(values)[::-1]
-    head = 0.0
-    for above in range(len(ordered)):
-        head += ordered[above]
-        shift = (target - head) / (above + 1)
-        if above + 1 == len(ordered) or ordered[above + 1] + shift <= 0.0:
+    """The c for which max(0, values + c) adds up to ``target`` >= 0: water-filling.
+
+    The sum is convex in c, so Newton's method from the right, which starts with all entries above water, goes down to c
+    without overshooting, and ends once the same entries stay above water.
+    """
+    above, shift = len(values), np.inf
+    while True:
+        head, count = 0.0, 0
+        for value in values:
+            if value + shift > 0.0:
+                head += value
+                count += 1
+        if count == 0:  # target is zero: everything is under water
             return float(shift)
-    return 0.0
+        lower = (target - head) / count
+        if count == above and shift != np.inf:
+            return float(min(lower, shift))
+        above, shift = count, lower

@@ -1,0 +1,125 @@
+"""Learning curves on RiverSwim: what privacy costs a learner, and what it does not.
+
+Run with ``python -m private_rl_gym.experiments.learning``; ``--help`` lists the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import private_rl_gym  # noqa: F401 - registers the environments
+from private_rl_gym.agents import DPUCBVI, UCBVI
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.experiments.oracle import RegretCallback
+from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "curves", "draw", "main"]
+
+COLORS = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#D55E00")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Regret of one learner after every user, seed by seed."""
+
+    name: str
+    promise: str
+    regret: NDArray[np.float64]  # [seed, user]
+
+
+def learners(users: int, seed: int) -> dict[str, Callable[[gym.Env[Any, Any]], Agent]]:
+    """What is compared; seeds of agent and noise are apart."""
+
+    def jdp(epsilon: float) -> Callable[[gym.Env[Any, Any]], Agent]:
+        return lambda env: DPUCBVI(
+            "TabularPolicy", JDPBillboard(env, epsilon, 1e-6, users, publish_every=100, seed=seed), seed=seed
+        )
+
+    return {
+        "UCBVI, not private": lambda env: UCBVI("TabularPolicy", env, seed=seed),
+        "DP-UCBVI, JDP, epsilon = 100": jdp(100.0),
+        "DP-UCBVI, JDP, epsilon = 10": jdp(10.0),
+        "DP-UCBVI, JDP, epsilon = 1": jdp(1.0),
+        "DP-UCBVI, LDP, epsilon = 10": lambda env: DPUCBVI(
+            "TabularPolicy", LDPUserSide(env, 10.0, users=users, publish_every=100, seed=seed), seed=seed
+        ),
+    }
+
+
+def curves(users: int, seeds: int, say: Callable[[str], None] = lambda _: None) -> list[Curve]:
+    """Exact regret of every learner, on the same users for all of them."""
+    found = []
+    for name in learners(users, 0):
+        rows, promise = [], ""
+        for seed in range(seeds):
+            env = gym.make("PrivateRL/RiverSwim-v0", horizon=20)
+            env.reset(seed=1000 + seed)
+            agent, oracle = learners(users, seed)[name](env), RegretCallback()
+            agent.learn(users * agent.horizon, callback=oracle)
+            rows.append(oracle.curve)
+            assert agent.board is not None  # noqa: S101 - it was given one
+            promise = str(agent.board.ledger)
+        found.append(Curve(name, promise, np.array(rows)))
+        say(f"{name:<32} regret {found[-1].regret[:, -1].mean():>10,.0f}")
+    return found
+
+
+def draw(found: list[Curve]) -> Figure:
+    """Mean regret with the range over seeds, and the line of never learning."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    model = gym.make("PrivateRL/RiverSwim-v0", horizon=20).unwrapped.model  # type: ignore[attr-defined]
+    users = np.arange(1, found[0].regret.shape[1] + 1)
+    never = (model.optimal_value() - model.value_of([0] * 6)) * users
+    axes.plot(users, never, ":", color="#999999", label="always left")
+    for curve, color in zip(found, COLORS, strict=True):
+        axes.plot(users, curve.regret.mean(axis=0), color=color, label=curve.name)
+        axes.fill_between(users, curve.regret.min(axis=0), curve.regret.max(axis=0), color=color, alpha=0.2, lw=0)
+    axes.set(xlabel="users", ylabel="regret", yscale="log", ylim=(10, None))
+    axes.set_title("RiverSwim, H = 20: true epsilon, replace one user, delta = 1e-6", fontsize=10)
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def main(arguments: list[str] | None = None) -> Path:
+    """Run, print, and say where the figure and the numbers are."""
+    parser = argparse.ArgumentParser(prog="python -m private_rl_gym.experiments.learning", description=__doc__)
+    parser.add_argument("--users", type=int, default=50_000, help="users to learn from (default: 50000)")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of every learner (default: 5)")
+    parser.add_argument("--out", type=Path, default=Path("learning"), help="folder (default: learning)")
+    options = parser.parse_args(arguments)
+    try:
+        positive_integer(options.users, "--users", "users")
+        positive_integer(options.seeds, "--seeds", "runs")
+    except ValueError as error:
+        parser.error(str(error))
+    print(f"{options.seeds} runs of {options.users:,} users each; some seconds a run.", flush=True)
+    found = curves(options.users, options.seeds, lambda line: print(line, flush=True))
+    options.out.mkdir(parents=True, exist_ok=True)
+    path: Path = options.out / "learning.png"
+    draw(found).savefig(path, dpi=130)
+    numbers = {curve.name: {"promise": curve.promise, "regret": curve.regret[:, -1].tolist()} for curve in found}
+    (options.out / "learning.json").write_text(json.dumps(numbers, indent=2))
+    print(f"The figure: {path}", file=sys.stdout)
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The learning experiment runs, and tells the truth about its promises."""
+
+import json
+
+import pytest
+
+from private_rl_gym.experiments import learning
+
+
+def test_curves_figure_and_numbers(tmp_path, capsys):
+    path = learning.main(["--users", "300", "--seeds", "2", "--out", str(tmp_path)])
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "DP-UCBVI, JDP, epsilon = 1" in capsys.readouterr().out
+    numbers = json.loads((tmp_path / "learning.json").read_text())
+    assert len(numbers) == 5
+    assert numbers["UCBVI, not private"]["promise"] == "no privacy (epsilon = inf)"
+    assert numbers["DP-UCBVI, JDP, epsilon = 10"]["promise"].startswith(
+        "(10.0, 1e-06)-JDP, replace one user, 300 users"
+    )
+    assert all(len(row["regret"]) == 2 and min(row["regret"]) > 0 for row in numbers.values())
+
+
+def test_regret_never_falls():
+    for curve in learning.curves(users=200, seeds=1):
+        assert (curve.regret[:, 1:] >= curve.regret[:, :-1] - 1e-9).all()
+
+
+def test_wrong_arguments_get_a_sentence(capsys):
+    with pytest.raises(SystemExit):
+        learning.main(["--users", "0"])
+    assert "--users is 0" in capsys.readouterr().err
