@@ -49,6 +49,9 @@ class Agent(ABC):
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
     """Names of the constructor's arguments that a saved agent is built again with."""
 
+    secret_randomness: ClassVar[bool] = False
+    """Whether the agent's own randomness protects users: then it is not saved, unless a seed has given it away."""
+
     def __init__(
         self,
         policy: str | None = "TabularPolicy",

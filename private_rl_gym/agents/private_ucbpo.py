@@ -28,7 +28,7 @@ class PrivateUCBPO(PrivateUCBVI):
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
         eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases.
         eta_scale: Multiplies the default step; the theory's is 1, and slow.
-        bonus: As in ``PrivateUCBVI``.
+        bonus: As in ``PrivateUCBVI``; theory's is wider by S ln 2, because a policy's value depends on the data.
         bonus_scale: As in ``PrivateUCBVI``.
         noise_scale: As in ``PrivateUCBVI``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -74,7 +74,7 @@ class PrivateUCBPO(PrivateUCBVI):
         if self._logits is None:
             self._logits = np.zeros(release.n.shape)
             return Policy.uniform(**sizes)
-        P, R, width, known = hoeffding_bonus(self, release)
+        P, R, width, known = hoeffding_bonus(self, release, uniform=self.bonus == "theory")
         width = np.where(known, width, float(horizon))
         q = optimistic_evaluation(P * known[..., None], R * known, width, Policy.of(_softmax(self._logits), **sizes))
         self._logits = self._logits + self.step_size * q

@@ -58,19 +58,20 @@ class PrivateUCBVI(Agent):
 Model = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
 
-def hoeffding_bonus(agent: Any, release: Release) -> Model:
+def hoeffding_bonus(agent: Any, release: Release, *, uniform: bool = False) -> Model:
     """Transitions, rewards, bonus and what is known, for private value iteration and policy optimisation.
 
     Theory. Let every count be off by at most E, and N = max(n~ + E, 1), which is at least n. The estimate r~ / N is
     n / N times the mean of n rewards, plus (r~ - r) / N. The first is within L / sqrt(N) of n / N times the true mean,
     by Hoeffding, as sqrt(n) / N <= 1 / sqrt(N); n / N is within 2 E / N of one; the last is within E / N. Together
     L / sqrt(N) + 3 E / N. The same for P V with values up to H: H L / sqrt(N) + (S + 2) H E / N. Where nothing is
-    promised of N (n below one), the bonus exceeds H anyway or the entry is unknown.
+    promised of N (n below one), the bonus exceeds H anyway or the entry is unknown. With ``uniform`` the bound holds
+    for all V at once, such as values of a policy that depends on the data: Weissman's inequality puts S ln 2 into L.
     """
     n, H, S = release.n, agent.horizon, release.n.shape[1]
     T = (agent._board.users or 1_000_000) * H
     half = agent.beta / 2.0
-    L = math.sqrt(math.log(4.0 * n.size * T / half) / 2.0)
+    L = math.sqrt(((S * math.log(2.0) if uniform else 0.0) + math.log(4.0 * n.size * T / half)) / 2.0)
     if agent.bonus == "theory":
         E = release.error_bound(half)
         N = np.maximum(n + E, 1.0)

@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.planning.hoeffding import estimates
@@ -36,6 +37,7 @@ class RLSVI(Agent):
     """
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "beta_scale", "delta")
+    secret_randomness = True
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class RLSVI(Agent):
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
         self.beta_scale, self.delta = beta_scale, delta
+        self._squared_mu, self._plans = 0.0, 0
         super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
@@ -60,24 +63,44 @@ class RLSVI(Agent):
         beta = self.beta_scale * _beta(H, S, A, release.users + 1)
         P, R = estimates(n, release.m, release.r)
         noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
+        if release.users:  # every plan that knows of users spends, whoever asked for it
+            self._squared_mu += 2.0 * H / beta
+            self._plans += 1
         return backward_induction(P, R + noise, H).policy
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the users so far are promised: the smaller of the printed and the tight account."""
+        """What the users so far are promised, by all plans so far of this agent: others on the same board compose."""
         users = max(self._board.release.users, 1)
         H, S, A = self._board.sizes
+        tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
         printed = printed_epsilon(H, S, A, users, self.delta, self.beta_scale)
-        tight = gaussian_epsilon(self.delta, tight_mu(H, S, A, users, self.beta_scale))
+        notes = [f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"]
+        if self.seed is not None:
+            notes.append("seeded noise: for experiments")
+        one_a_user = self._plans <= users  # what the printed bound counts
         return Guarantee(
             "JDP",
-            min(printed, tight),
+            min(printed, tight) if one_a_user else tight,
             self.delta,
             users,
             "Gaussian noise on the values that actions are chosen by",
             covers="rewards",
-            notes=(f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"),
+            notes=tuple(notes),
         )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What has been spent."""
+        return {"spent": np.array([self._squared_mu, float(self._plans)])}
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on spending."""
+        self._squared_mu, self._plans = float(arrays["spent"][0]), int(arrays["spent"][1])
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Begin the noise anew; with a seed the guarantee is void, and says so."""
+        super().set_random_seed(seed)
+        self.seed = seed if seed is not None else self.seed
 
 
 def _beta(horizon: int, n_states: int, n_actions: int, user: int) -> float:

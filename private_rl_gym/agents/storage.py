@@ -40,7 +40,7 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
         "num_timesteps": agent.num_timesteps,
         "planned": agent._planned,
         "sizes": None if agent.board is None else list(agent.board.sizes),
-        "rng": agent.rng.bit_generator.state,
+        "rng": None if agent.secret_randomness and agent.seed is None else agent.rng.bit_generator.state,
     }
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -73,7 +73,8 @@ def load(kind: type[A], path: str | os.PathLike[str], env: Any, **options: Any) 
     if agent.board is not None and about["sizes"] not in (None, list(agent.board.sizes)):
         raise ValueError(f"{target} learned on sizes {about['sizes']}, and the environment has {agent.board.sizes}.")
     agent.seed, agent.num_timesteps = about["seed"], about["num_timesteps"]
-    agent.rng.bit_generator.state = about["rng"]
+    if about["rng"] is not None:
+        agent.rng.bit_generator.state = about["rng"]
     agent.set_state({name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")})
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]

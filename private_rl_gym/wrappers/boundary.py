@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -17,7 +20,7 @@ from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers import saving
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, failed, layers
+from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers, quietly
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
 
@@ -55,7 +58,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             self._inside = Inside(env, horizon)
         else:
             self._inside = self._inner._inside
-            self._inner._outer = self
+        # One at a time: two threads would publish the same noise on different sums.
+        self._lock: threading.RLock = threading.RLock() if self._inner is None else self._inner._lock
         self._recorder: Recorder | None = None  # of the user who is here by reset and step
         self._invited = False  # whether the next reset was admitted by the outermost boundary
         self._arrived = 0  # users who have come
@@ -137,10 +141,11 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or
         with ``counting="batched"``.
         """
-        if self._board.pending:
-            self._touch()
-            self._board.publish()
-        return self.release
+        with self._lock:
+            if self._board.pending:
+                self._touch()
+                self._board.publish()
+            return self.release
 
     def private_model(self, render_mode: str | None = None) -> TabularEnv:
         """The newest release as a Gymnasium environment: training anything on it keeps the guarantee.
@@ -176,77 +181,101 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             raise ValueError("A stochastic policy draws its actions from rng=, a generator that belongs to the agent.")
         given = None if isinstance(users, int | np.integer) else inside.tapes(users)
         count = positive_integer(users, "users", "users to serve") if given is None else len(given)
-        self._admit(count)
-        refused: BadUserError | None = None
-        for start in range(0, count, CHUNK):
-            here = min(CHUNK, count - start)
-            uniforms = None if checked.deterministic or rng is None else rng.random((here, inside.horizon))
-            if inside.compiled:
-                group = here if given is None else given[start : start + here]
-                self._board.receive(inside.run(checked, group, uniforms), here)
-                continue
-            for user in range(here):
-                tape = None if given is None else given[start + user]
-                found = None
-                try:
-                    found = inside.walk(checked, tape, None if uniforms is None else uniforms[user])
-                except BadUserError as error:  # the others are served as if she had been anybody else
-                    refused = error
-                except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
-                    refused = failed(error)
-                self._board.receive(found, 1)
+        with self._lock:
+            self._admit(count)
+            before, refused = self._board.gone, None
+            try:
+                for start in range(0, count, CHUNK):
+                    here = min(CHUNK, count - start)
+                    uniforms = None if checked.deterministic or rng is None else rng.random((here, inside.horizon))
+                    if inside.compiled:
+                        group = here if given is None else given[start : start + here]
+                        self._board.receive(inside.run(checked, group, uniforms), here)
+                        continue
+                    for user in range(here):
+                        tape = None if given is None else given[start + user]
+                        own = None if uniforms is None else uniforms[user]
+                        found, problem = quietly(partial(inside.walk, checked, tape, own))
+                        refused = problem or refused  # the others are served as if she had been anybody else
+                        self._board.receive(found, 1)
+            finally:  # whoever was let in and did not finish, as when someone interrupts, has left
+                missing = count - (self._board.gone - before)
+                if missing:
+                    self._board.receive(None, missing)
         if refused is not None:
-            raise refused.with_traceback(None) from None
+            raise refused
         return count
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
-        if self._outer is None:
-            self._admit(1)
-            self._innermost._invited = True
-        if self._inner is not None:
-            observation, info = self.env.reset(seed=seed, options=options)
-            return observation, _harmless(info)
-        if not self._invited:
-            raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
-        self._invited = False
-        self._recorder = Recorder(self._inside)  # from here on she counts, whatever happens
-        try:
-            observation, info = self.env.reset(seed=seed, options=options)
-            self._recorder.begin(observation)
-        except Exception:
-            self._dismiss()
-            raise
-        return observation, _harmless(info)
+        with self._lock:
+            if self._outer is None:
+                self._inside.check_options(options)
+                self._admit(1)
+                self._innermost._invited = True
+            if self._inner is not None:
+                return self._pass_on(lambda: self.env.reset(seed=seed, options=options))
+            if not self._invited:
+                raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
+            self._invited = False
+            recorder = self._recorder = Recorder(self._inside)  # from here on she counts, whatever happens
+
+            def meet() -> tuple[Any, dict[str, Any]]:
+                observation, info = self.env.reset(seed=seed, options=options)
+                recorder.begin(observation)
+                return observation, _harmless(info)
+
+            found, problem = quietly(meet)
+            if found is None or problem is not None:
+                self._dismiss()
+                raise problem or BadUserError("There is no user.")
+            return found
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the user; her reward stays inside."""
-        if self._inner is not None:
-            observation, _, terminated, truncated, info = self.env.step(action)
-            return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
-        recorder = self._recorder
-        if recorder is None:
-            raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
-        self._inside.check_action(action)
+        with self._lock:
+            if self._inner is not None:
+                observation, _, terminated, truncated, info = self.env.step(action)
+                return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
+            recorder = self._recorder
+            if recorder is None:
+                raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
+            self._inside.check_action(action)
+
+            def go() -> tuple[Any, bool, bool, dict[str, Any]]:
+                observation, reward, terminated, truncated, info = self.env.step(action)
+                ended = bool(terminated or truncated)
+                recorder.step(self._inside.action_of(action), observation, reward, ended=ended)
+                late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
+                return observation, bool(terminated), bool(truncated) or late, _harmless(info)
+
+            found, problem = quietly(go)
+            if found is None or problem is not None:
+                self._dismiss()
+                raise problem or BadUserError("There is no user.")
+            if not recorder.open:
+                self._recorder = None
+                self._outermost._board.receive(recorder.trajectory, 1)
+            observation, terminated, truncated, info = found
+            return observation, 0.0, terminated, truncated, info | {"withheld": True}
+
+    def _pass_on(self, call: Callable[[], tuple[Any, dict[str, Any]]]) -> tuple[Any, dict[str, Any]]:
+        """The reset of an inner boundary; if anything between fails, nobody has come in by it."""
+        done = False
         try:
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            ended = bool(terminated or truncated)
-            recorder.step(self._inside.action_of(action), observation, reward, ended=ended)
-        except BadUserError:
-            self._dismiss()
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
-            self._dismiss()
-            raise failed(error) from None
-        if not recorder.open:
-            truncated = bool(truncated or not ended)  # the horizon is reached, whether or not the env knows
-            self._recorder = None
-            self._outermost._board.receive(recorder.trajectory, 1)
-        return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
+            observation, info = call()
+            done = True
+            return observation, _harmless(info)
+        finally:
+            innermost = self._innermost
+            if not done and innermost._invited:
+                innermost._invited = False
+                self._board.receive(None, 1)
 
     def close(self) -> None:
         """Close the environment; a user who is in the middle of her episode has left."""
-        self._innermost._dismiss()
+        with self._lock:
+            self._innermost._dismiss()
         super().close()
 
     # Inside the boundary ---------------------------------------------------------------------------------------------
@@ -285,22 +314,24 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         A state may be continued once. If this boundary goes on itself, it does so, and the file is spent; so save
         last, or save again. See :mod:`private_rl_gym.wrappers.saving`.
         """
-        self._saved = saving.save(self, path)
+        with self._lock:
+            self._saved = saving.save(self, path)
 
     def load_state(self, path: str | os.PathLike[str]) -> None:
         """Go on from a saved state, in a boundary that was built with the same arguments and has met nobody yet."""
-        saving.load(self, path)
+        with self._lock:
+            saving.load(self, path)
 
     def _touch(self) -> None:
         """Before anything changes: if a state on disk stands where this boundary stands, it is spent now."""
         if self._saved is not None:
-            saved, self._saved = self._saved, None
-            saved.spend()
+            self._saved.spend()
+            self._saved = None  # not before: where spending is refused, so is going on
 
 
 def _harmless(info: dict[str, Any]) -> dict[str, Any]:
-    """The keys that may pass, and of these no more than whether they are true."""
-    return {key: bool(info[key]) for key in (*HARMLESS, "withheld") if key in info}
+    """The keys that may pass, and of these no more than that they are true."""
+    return {key: True for key in HARMLESS if info.get(key) is True}
 
 
 def _name(boundary: Boundary | None) -> str:

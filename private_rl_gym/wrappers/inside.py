@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -12,13 +12,13 @@ from gymnasium.error import InvalidAction
 from numpy.typing import NDArray
 
 from private_rl_gym.envs.model import TabularModel
-from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
 
-__all__ = ["BadUserError", "Inside", "Recorder", "failed", "layers"]
+__all__ = ["BadUserError", "Inside", "Recorder", "layers", "quietly"]
 
 # What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
 TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
@@ -27,16 +27,26 @@ TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
 REMEMBERING = (gym.wrappers.NormalizeReward, gym.wrappers.NormalizeObservation)
 
 
+T = TypeVar("T")
+
+
 class BadUserError(ValueError):
     """An episode for which no guarantee can be kept. Nothing of it is released."""
 
 
-def failed(error: Exception) -> BadUserError:
-    """What the outside hears when an environment fails: not what it says, which may be about a user."""
-    kind = type(error).__name__
-    return BadUserError(
-        f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
-    )
+def quietly(call: Callable[[], T]) -> tuple[T | None, BadUserError | None]:
+    """The outcome of what an environment does, or what may be said of its failure.
+
+    Not what it says itself, which may be about a user, and not where: tracebacks hold her data.
+    """
+    try:
+        return call(), None
+    except BadUserError as error:
+        return None, BadUserError(str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it says stays inside
+        kind = type(error).__name__
+        said = f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
+        return None, BadUserError(said)
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
@@ -98,6 +108,13 @@ class Inside:
         if self.model is not None:
             return int(observation[1]) if np.ndim(observation) else int(observation)
         return int(observation) - self._first_state
+
+    def check_options(self, options: dict[str, Any] | None) -> None:
+        """Refuse options that this project's environments would refuse, before anyone is let in."""
+        if self.model is not None:
+            tape = user_option(options)
+            if tape is not None:
+                check_tapes(tape, self.model.horizon, one=True)
 
     def check_action(self, action: Any) -> None:
         """Refuse an action outside the space, before anyone is asked: what happens must not depend on the user."""

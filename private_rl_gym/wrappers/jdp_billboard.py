@@ -126,6 +126,8 @@ class JDPBillboard(Boundary):
             user_source=None if self._inner is None else self._inner._board.user_source,
             noise=CentralNoise(mechanism, scale, statistic.grid, source),
         )
+        if self._inner is not None:
+            self._inner._outer = self  # from here on, users are met through this boundary alone
 
     def _what_is_summed(self, *, paper: bool) -> Statistic:
         if self._inner is not None:

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, failed, layers
+from private_rl_gym.wrappers.inside import Inside, Recorder, layers, quietly
 from private_rl_gym.wrappers.ldp_user_side import with_seed
 from private_rl_gym.wrappers.sealed import Sealed
 
@@ -93,9 +93,11 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
         self._recorder = None
-        observation, _ = self.env.reset(seed=seed, options=options)
+        self._inside.check_options(options)
         recorder = Recorder(self._inside)
-        recorder.begin(observation)
+        _, problem = quietly(lambda: recorder.begin(self.env.reset(seed=seed, options=options)[0]))
+        if problem is not None:
+            raise problem
         self._recorder, self._stage, self._waiting = recorder, 0, False
         return self._tell(), {}
 
@@ -108,15 +110,15 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
         true_reward = 0.0
         if not self._waiting:
-            try:
-                observation, reward, terminated, truncated, _ = self.env.step(int(action) + int(inside._first_action))
+
+            def go() -> None:
+                observation, reward, terminated, truncated, _ = self.env.step(int(action) + inside._first_action)
                 recorder.step(int(action), observation, reward, ended=bool(terminated or truncated))
-            except BadUserError:
+
+            _, problem = quietly(go)
+            if problem is not None:
                 self._recorder = None
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever an environment says of a user stays inside
-                self._recorder = None
-                raise failed(error) from None
+                raise problem
             true_reward = float(recorder.trajectory.rewards[0, self._stage])
             self._waiting = not recorder.open
         self._stage += 1

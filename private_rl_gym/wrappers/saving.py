@@ -103,8 +103,6 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
     content = io.BytesIO()
     arrays = {**sums.arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
     np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
-    if board._saved is not None:  # an older state of the same moment; this one takes its place
-        board._touch()
     temporary = target.with_name(f".{target.name}.{identity}.tmp")
     try:
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -112,6 +110,7 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
             file.write(content.getvalue())
             file.flush()
             os.fsync(file.fileno())
+        board._touch()  # an older state of the same moment: this one takes its place
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -172,14 +171,23 @@ def _check_contents(target: Path, board: Boundary, arrays: dict[str, Any], meta:
         name in arrays and arrays[name].shape == array.shape and arrays[name].dtype == array.dtype
         for name, array in wanted.items()
     )
-    kinds = {name: source.state()["bit_generator"] for name, source in sums.sources().items()}
-    kinds["the environment"] = board.unwrapped.np_random.bit_generator.state["bit_generator"]
+    generators = {name: source.generator.bit_generator for name, source in sums.sources().items()}
+    generators["the environment"] = board.unwrapped.np_random.bit_generator
     found = {**meta.get("sources", {}), "the environment": meta.get("users", {})}
-    whole &= all(found.get(name, {}).get("bit_generator") == kind for name, kind in kinds.items())
+    whole &= all(_fits(kind, found.get(name)) for name, kind in generators.items())
     whole &= all(isinstance(meta.get("counters", {}).get(name), int) for name in _COUNTERS)
     whole &= all(key in meta for key in ("identity", "arrived", "noise_step", "released_users", "seeded"))
     if not whole:
         raise ValueError(f"{target} is damaged, or belongs to another kind of generator. Nothing was taken up.")
+
+
+def _fits(generator: Any, state: Any) -> bool:
+    """Whether a state can be taken up by a generator of this kind; tried on one that nobody draws from."""
+    try:
+        type(generator)(0).state = _arrays_again(state)
+    except (TypeError, ValueError, KeyError):
+        return False
+    return True
 
 
 def _fingerprint(board: Boundary) -> dict[str, Any]:
@@ -210,7 +218,7 @@ def _digest(model: TabularModel | None) -> str | None:
 
 def _registry() -> Path:
     given = os.environ.get("PRIVATE_RL_GYM_STATE")
-    return Path(given) if given else Path.home() / ".local" / "state" / "private_rl_gym"
+    return Path(given).resolve() if given else Path.home() / ".local" / "state" / "private_rl_gym"
 
 
 def _plain(value: Any) -> Any:

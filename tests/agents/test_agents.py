@@ -1,8 +1,15 @@
 """What each agent learns, and what it is equal to."""
 
+import io
+import json
+import zipfile
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from dp_accounting.dp_event import GaussianDpEvent
+from dp_accounting.pld import PLDAccountant
+from stable_baselines3.common.logger import configure
 
 from private_rl_gym import agents
 from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
@@ -115,9 +122,62 @@ def test_rlsvi_has_a_guarantee_of_its_own():
     guarantee = agent.guarantee
     assert (guarantee.covers, guarantee.users, guarantee.model) == ("rewards", 50, "JDP")
     assert "rewards only" in str(guarantee)
-    assert guarantee.epsilon == min(printed_epsilon(20, 6, 2, 50, 1e-5), gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50)))
-    weaker = agents.RLSVI("TabularPolicy", agent.board, beta_scale=0.01).guarantee
-    assert weaker.epsilon > guarantee.epsilon
+    tight = gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50))
+    assert 0.9 * tight <= guarantee.epsilon <= min(printed_epsilon(20, 6, 2, 50, 1e-5), tight)
+    assert "seeded noise: for experiments" in str(guarantee)
+    weaker = agents.RLSVI("TabularPolicy", river(), beta_scale=0.01).learn(20 * 50).guarantee
+    assert weaker.epsilon > 2 * guarantee.epsilon
+    assert "seeded" not in str(weaker)
+
+
+def test_rlsvi_pays_for_every_plan():
+    """Found by attack: asking for new plans from one release draws new noise for the same rewards."""
+    agent = agents.RLSVI("TabularPolicy", river()).learn(20 * 5)
+    before = agent.guarantee.epsilon
+    for _ in range(300):
+        agent.set_env(agent.board)
+        _ = agent.policy
+    assert agent.guarantee.epsilon > 3 * before
+
+
+def test_rlsvis_account_agrees_with_a_numerical_composition():
+    mu = tight_mu(20, 6, 2, 200)
+    k = np.arange(1, 201)
+    shifts = np.sqrt(2 / (0.5 * 6 * 20**3 * np.log(2 * 20 * 6 * 2 * k)))
+    accountant = PLDAccountant(value_discretization_interval=1e-3)
+    for shift in shifts:
+        accountant.compose(GaussianDpEvent(noise_multiplier=1 / shift), count=20)
+    assert gaussian_epsilon(1e-5, mu) == pytest.approx(accountant.get_epsilon(1e-5), rel=0.02)
+
+
+def test_noise_that_protects_is_not_saved(tmp_path):
+    agent = agents.RLSVI("TabularPolicy", river()).learn(20 * 5)
+    agent.save(tmp_path / "agent")
+    with zipfile.ZipFile(tmp_path / "agent.zip") as archive:
+        assert json.loads(archive.read("agent.json"))["rng"] is None
+    again = agents.RLSVI.load(tmp_path / "agent", env=river())
+    assert again._squared_mu == agent._squared_mu > 0
+
+
+def test_nothing_of_a_user_is_in_any_artefact(tmp_path, capsys):
+    """A canary among the users: her reward is the only one of its kind, and is looked for in all that a run leaves."""
+    canary = 0.123456789
+    env = gym.wrappers.TransformReward(river(horizon=4), lambda _: canary)
+    board = JDPBillboard(env, 1.0, 1e-6, 40, publish_every=10)
+    agent = agents.DPUCBVI("TabularPolicy", board, verbose=1, tensorboard_log=str(tmp_path / "board"), seed=0)
+    agent.set_logger(logger := configure(str(tmp_path / "log"), ["csv", "json", "stdout"]))
+    agent.learn(4 * 40, log_interval=1)
+    logger.close()
+    agent.save(tmp_path / "agent")
+    said = capsys.readouterr().out + repr(agent.board) + repr(agent.board.release) + str(agent.board.ledger)
+    grid = round(canary * 2**20) / 2**20
+    sums = {value * grid for value in range(1, 41)} | {value * canary for value in range(1, 41)}
+    for text in (said, *(path.read_text() for path in (tmp_path / "log").iterdir())):
+        assert not any(f"{value:.6f}"[:8] in text for value in sums)
+    with zipfile.ZipFile(tmp_path / "agent.zip") as archive:
+        arrays = [np.load(io.BytesIO(archive.read(name))) for name in archive.namelist() if name.endswith(".npy")]
+    for array in arrays:
+        assert not np.isin(np.round(array, 6), np.round(sorted(sums), 6)).any()
 
 
 def test_a_run_without_a_boundary_says_so(capsys):

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import threading
 
 import gymnasium as gym
 import numpy as np
@@ -410,7 +411,7 @@ def test_an_environment_that_fails_tells_nothing_of_the_user(make):
     with pytest.raises(ValueError, match="raised RuntimeError; nothing of this user is released") as caught:
         board.serve(policy, 10)
     assert "HIV" not in str(caught.value)
-    assert caught.value.__cause__ is None
+    assert caught.value.__cause__ is caught.value.__context__ is None
     assert (board.release.users, board.users_left) == (10, 0)
     board = make(Failing(river()), users=10)
     board.serve(policy, 2)
@@ -418,6 +419,60 @@ def test_an_environment_that_fails_tells_nothing_of_the_user(make):
     with pytest.raises(ValueError, match="nothing of this user is released"):
         board.step(1)
     assert board.release.users == 3
+
+
+@pytest.mark.parametrize("make", [*BOARDS.values(), lambda env, **_: LDPPerStep(env, 1.0)], ids=[*BOARDS, "per step"])
+def test_an_environment_that_fails_at_the_door_tells_nothing_either(make):
+    class Fails(gym.Wrapper):
+        def reset(self, **_):
+            raise ValueError("patient 4711 has HIV")
+
+    board = make(Fails(river()))
+    with pytest.raises(ValueError, match="The environment raised ValueError; nothing of this user") as caught:
+        board.reset()
+    assert caught.value.__context__ is None
+
+
+@every_board
+def test_an_interrupted_run_loses_nobody_else(make):
+    class Interrupts(gym.Wrapper):
+        users = 0
+
+        def reset(self, **options):
+            self.users += 1
+            if self.users == 3:
+                raise KeyboardInterrupt
+            return self.env.reset(**options)
+
+    board = make(Interrupts(river()), users=10, publish_every=10)
+    with pytest.raises(KeyboardInterrupt):
+        board.serve(policy, 10)
+    assert (board.release.users, board.release.version, board.users_left) == (10, 1, 0)
+
+
+def test_a_boundary_that_could_not_be_built_leaves_the_inner_one_alone():
+    inner = ldp(river())
+    with pytest.raises(ValueError, match="no counting 'nope'"):
+        jdp(inner, counting="nope")
+    inner.serve(policy, 1)
+
+
+@every_board
+def test_threads_come_in_one_at_a_time(make):
+    board = make(river(), users=40)
+    seen = []
+
+    def work():
+        for _ in range(5):
+            board.serve(policy, 1)
+            seen.append(board.release.version)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (board.release.users, board.release.version, board.users_left) == (40, 40, 0)
 
 
 @every_board
@@ -438,11 +493,13 @@ def test_harmless_keys_are_bare():
     class Talks(gym.Wrapper):
         def step(self, action):
             step = self.env.step(action)
-            return (*step[:4], {"TimeLimit.truncated": {"return": 17.0}})
+            return (*step[:4], {"TimeLimit.truncated": self.says, "withheld": 5})
 
-    board = jdp(Talks(river()))
-    board.reset()
-    assert board.step(1)[4] == {"TimeLimit.truncated": True, "withheld": True}
+    for says, told in (({"return": 17.0}, {}), (np.array([1, 2]), {}), (True, {"TimeLimit.truncated": True})):
+        Talks.says = says
+        board = jdp(Talks(river()))
+        board.reset()
+        assert board.step(1)[4] == {**told, "withheld": True}
 
 
 @pytest.mark.parametrize("observe_time", [False, True])

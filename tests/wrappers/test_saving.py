@@ -88,6 +88,26 @@ def test_the_run_that_was_loaded_elsewhere_cannot_go_on(tmp_path):
     other.serve(policy, 1)
 
 
+def test_a_spent_state_stops_its_board_for_good(tmp_path):
+    """Found by attack: the second try went through."""
+    board, other = jdp(river()), jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    other.load_state(tmp_path / "state")
+    for _ in range(3):
+        with pytest.raises(ValueError, match="was continued before"):
+            board.serve(policy, 1)
+
+
+def test_a_save_that_fails_spends_nothing(tmp_path):
+    board = jdp(river())
+    board.serve(policy, 5)
+    board.save_state(tmp_path / "state")
+    with pytest.raises(FileNotFoundError):
+        board.save_state(tmp_path / "missing" / "state")
+    jdp(river()).load_state(tmp_path / "state")
+
+
 def test_saving_again_takes_the_place_of_the_older_state(tmp_path):
     board = jdp(river())
     board.serve(policy, 5)
