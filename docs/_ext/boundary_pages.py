@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from private_rl_gym.experiments import learning
+from private_rl_gym.experiments import hard, learning
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.statistics import TabularCounts
@@ -30,6 +30,7 @@ def setup(app):
 def draw_learning(app):
     found = learning.curves(users=20_000, seeds=2)
     learning.draw(found).savefig(Path(app.srcdir) / "generated" / "learning.png", dpi=130)
+    hard.main(["--users", "10000", "--seeds", "2", "--out", str(Path(app.srcdir) / "generated")])
 
 
 def draw(app):

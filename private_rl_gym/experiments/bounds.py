@@ -96,7 +96,8 @@ def linopt_regret(horizon: int, d: int, users: int, epsilon: float, delta: float
     """
     _positive(epsilon=epsilon, delta=delta)
     steps = users * horizon
-    privacy = float(d) ** 1.75 * math.sqrt(steps * horizon**4) * math.log(horizon / delta) ** 0.25 / math.sqrt(epsilon)
+    width = math.pow(math.log(horizon / delta), 0.25) / math.sqrt(epsilon)
+    privacy = math.pow(d, 1.75) * math.sqrt(steps * horizon**4) * width
     return d * math.sqrt(steps * horizon**3) + privacy
 
 

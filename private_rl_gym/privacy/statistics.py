@@ -100,8 +100,9 @@ class TabularCounts(Statistic):
     Privacy:
         Replacing one user moves, at each stage, at most one unit out of one cell and one into another, in each
         family: L1 at most 2H and squared L2 at most 2H a family. By default the families are m and r, and n is the
-        sum of m over next states, for free; with three families n is summed, and paid for, on its own.
-        Proof: docs/proofs/tabular-sensitivity.md.
+        sum of m over next states, for free; with three families n is summed, and paid for, on its own. With
+        ``public_start`` she is replaced by a user with the same start state, who then does the same at stage 0: one
+        unit less in r, two less in a separate n. Proof: docs/proofs/tabular-sensitivity.md.
 
     Example:
         >>> statistic = TabularCounts(horizon=20, n_states=6, n_actions=2)
@@ -109,15 +110,24 @@ class TabularCounts(Statistic):
         (80.0, 8.94)
     """
 
-    def __init__(self, horizon: int, n_states: int, n_actions: int, *, separate_visits: bool = False) -> None:
+    def __init__(
+        self,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        separate_visits: bool = False,
+        public_start: bool = False,
+    ) -> None:
         self.horizon, self.n_states, self.n_actions = horizon, n_states, n_actions
         self.separate_visits = separate_visits
         self._pairs = horizon * n_states * n_actions
         self._transitions = self._pairs * n_states
         families = 3 if separate_visits else 2
         self.cells = self._transitions + (families - 1) * self._pairs
-        self.l1 = 2.0 * horizon * families
-        self.l2 = math.sqrt(2.0 * horizon * families)
+        spared = (3.0 if separate_visits else 1.0) if public_start else 0.0
+        self.l1 = 2.0 * horizon * families - spared
+        self.l2 = math.sqrt(self.l1)  # each cell moves by at most one
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:

@@ -54,6 +54,8 @@ class JDPBillboard(Boundary):
         releases: How many releases to calibrate for; by default as many as batches. More leave room for ``publish``.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of PUCB and DP-UCBVI (binary tree, Laplace,
             three families of counts), which cost twice the epsilon that is asked for; the ledger says so.
+        public_start: Promise less: that a user is hidden among those who start in the same state, as in the lower
+            bounds of PUCB (definition 5). The ledger says so.
         seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps, where the environment does not know it.
@@ -73,6 +75,7 @@ class JDPBillboard(Boundary):
         publish_every: int = 1,
         releases: int | None = None,
         calibration: Calibration = "exact",
+        public_start: bool = False,
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
@@ -87,6 +90,7 @@ class JDPBillboard(Boundary):
             publish_every=publish_every,
             releases=releases,
             calibration=calibration,
+            public_start=public_start,
             seed=seed,
             secure=secure,
             horizon=horizon,
@@ -111,14 +115,15 @@ class JDPBillboard(Boundary):
             raise ValueError(
                 f"releases is {releases}: {users} users in batches of {publish_every} make {batches} releases at least."
             )
-        statistic = self._what_is_summed(paper=paper)
+        statistic = self._what_is_summed(paper=paper, public_start=public_start)
         mechanism = COUNTING[counting](releases, statistic.cells, noise)  # type: ignore[arg-type]
         scale, true_epsilon = calibrate(mechanism, statistic, epsilon, delta, paper=paper)
         source = NoiseSource(seed, secure=secure)
         notes = calibration_notes(epsilon, true_epsilon, paper=paper)
         said = f"{counting} sums with {noise} noise, a release every {self.publish_every} users"
         spent = 0.0 if noise == "laplace" else delta
-        self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, notes=notes)
+        neighbours = "replace one user by one with the same start" if public_start else "replace one user"
+        self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, neighbours, notes=notes)
         self._board = PublicSums(
             statistic,
             users=self.users,
@@ -129,13 +134,16 @@ class JDPBillboard(Boundary):
         if self._inner is not None:
             self._inner._outer = self  # from here on, users are met through this boundary alone
 
-    def _what_is_summed(self, *, paper: bool) -> Statistic:
+    def _what_is_summed(self, *, paper: bool, public_start: bool) -> Statistic:
         if self._inner is not None:
+            if public_start:
+                raise ValueError("public_start=True is for a billboard around a bare environment, not around reports.")
             if paper:
                 raise ValueError("calibration='paper' sums exact counts: the papers put no billboard around reports.")
             return self._inner._board.statistic
         inside = self._inside
-        return TabularCounts(inside.horizon, inside.n_states, inside.n_actions, separate_visits=paper)
+        sizes = (inside.horizon, inside.n_states, inside.n_actions)
+        return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
 
     @property
     def guarantee(self) -> Guarantee:

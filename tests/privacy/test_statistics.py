@@ -34,6 +34,40 @@ def test_replacing_a_user_moves_counts_by_no_more_than_stated(data):
     assert np.linalg.norm(first - second) <= statistic.l2 + 1e-9
 
 
+@given(st.data())
+def test_a_user_with_the_same_start_moves_less(data):
+    model = data.draw(models())
+    statistic = TabularCounts(
+        model.horizon, model.n_states, model.n_actions, separate_visits=data.draw(st.booleans()), public_start=True
+    )
+    policy = data.draw(policies(model))
+    uniforms = np.random.default_rng(data.draw(seeds)).random((2, model.horizon))
+    uniforms[1] = uniforms[0]
+    users = data.draw(tapes(model, users=2))
+    users[1, 0] = users[0, 0]
+    found = model.rollout(policy, users, uniforms)
+    first, second = (vector(statistic, found.part(user, user + 1)) for user in range(2))
+    assert np.abs(first - second).sum() <= statistic.l1 + 1e-9
+    assert np.linalg.norm(first - second) <= statistic.l2 + 1e-9
+
+
+@pytest.mark.parametrize(("separate", "l1"), [(False, 4 * 5 - 1), (True, 6 * 5 - 3)])
+def test_the_sensitivity_with_a_public_start_is_reached(separate, l1):
+    H = 5
+    statistic = TabularCounts(H, 4, 2, separate_visits=separate, public_start=True)
+
+    def path(state, first_reward):
+        states = np.full((1, H + 1), state, dtype=np.int32)
+        states[0, 0] = 1
+        rewards = np.ones((1, H))
+        rewards[0, 0] = first_reward
+        return Trajectories(states, np.zeros((1, H), dtype=np.int32), rewards)
+
+    difference = vector(statistic, path(0, 0.0)) - vector(statistic, path(3, 1.0))
+    assert np.abs(difference).sum() == statistic.l1 == l1
+    assert np.linalg.norm(difference) == pytest.approx(statistic.l2)
+
+
 @pytest.mark.parametrize(("separate", "families"), [(False, 2), (True, 3)])
 def test_the_stated_sensitivity_is_reached(separate, families):
     """Two users who never meet in a state, one of whom always earns 1: disjoint paths with opposite rewards.

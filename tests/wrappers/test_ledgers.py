@@ -79,6 +79,14 @@ def test_exact_calibration_is_what_the_proofs_say():
     assert local._board.statistic.scale == pytest.approx(statistic_l1)
 
 
+def test_a_weaker_promise_says_that_it_is_weaker():
+    board = jdp(river(), public_start=True)
+    assert "replace one user by one with the same start" in str(board.ledger)
+    assert board._board.noise.scale < jdp(river())._board.noise.scale
+    with pytest.raises(ValueError, match="not around reports"):
+        jdp(ldp(river()), public_start=True)
+
+
 def test_a_seed_is_confessed():
     assert "seeded noise: for experiments" in str(jdp(river()).ledger)
     assert "seeded noise: for experiments" in str(ldp(river()).ledger)
