@@ -30,6 +30,9 @@ def setup(app):
 def draw_learning(app):
     found = learning.curves(users=20_000, seeds=2)
     learning.draw(found).savefig(Path(app.srcdir) / "generated" / "learning.png", dpi=130)
+    for agent in learning.AGENTS:
+        found = learning.curves(users=5_000, seeds=1, agent=agent)
+        learning.draw(found).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
     hard.main(["--users", "10000", "--seeds", "2", "--out", str(Path(app.srcdir) / "generated")])
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import DPUCBVI, UCBVI
+from private_rl_gym.agents import DPUCBVI, PSRL, PUCB, RLSVI, UCBVI, PrivateUCBPO, PrivateUCBVI
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.oracle import RegretCallback
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,38 +41,72 @@ class Curve:
     regret: NDArray[np.float64]  # [seed, user]
 
 
-def learners(users: int, seed: int) -> dict[str, Callable[[gym.Env[Any, Any]], Agent]]:
-    """What is compared; seeds of agent and noise are apart."""
+Maker = Callable[[gym.Env[Any, Any]], Agent]
 
-    def jdp(epsilon: float) -> Callable[[gym.Env[Any, Any]], Agent]:
-        return lambda env: DPUCBVI(
+
+def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker]:
+    """What is compared: UCBVI with DP-UCBVI, or the ways to run one agent. Seeds of agent and noise are apart."""
+
+    def plain(kind: type[Agent], **options: Any) -> Maker:
+        return lambda env: kind("TabularPolicy", OpenBillboard(env, users), seed=seed, **options)
+
+    def jdp(kind: type[Agent], epsilon: float) -> Maker:
+        return lambda env: kind(
             "TabularPolicy", JDPBillboard(env, epsilon, 1e-6, users, publish_every=100, seed=seed), seed=seed
         )
 
+    def ldp(kind: type[Agent], epsilon: float) -> Maker:
+        return lambda env: kind(
+            "TabularPolicy", LDPUserSide(env, epsilon, users=users, publish_every=100, seed=seed), seed=seed
+        )
+
+    reference = {"UCBVI, not private": plain(UCBVI)}
+    if agent is None:
+        return {
+            **reference,
+            "DP-UCBVI, JDP, epsilon = 100": jdp(DPUCBVI, 100.0),
+            "DP-UCBVI, JDP, epsilon = 10": jdp(DPUCBVI, 10.0),
+            "DP-UCBVI, JDP, epsilon = 1": jdp(DPUCBVI, 1.0),
+            "DP-UCBVI, LDP, epsilon = 10": ldp(DPUCBVI, 10.0),
+        }
+    if agent == "UCBVI":
+        return {"Bernstein": plain(UCBVI), "Hoeffding": plain(UCBVI, variant="hoeffding", bonus_scale=0.03)}
+    if agent == "PSRL":
+        return {**reference, "PSRL": plain(PSRL)}
+    if agent == "RLSVI":
+        return {f"RLSVI, beta_scale = {scale:g}": plain(RLSVI, beta_scale=scale) for scale in (1.0, 1e-2, 1e-4)}
+    kind = PRIVATE[agent]
     return {
-        "UCBVI, not private": lambda env: UCBVI("TabularPolicy", env, seed=seed),
-        "DP-UCBVI, JDP, epsilon = 100": jdp(100.0),
-        "DP-UCBVI, JDP, epsilon = 10": jdp(10.0),
-        "DP-UCBVI, JDP, epsilon = 1": jdp(1.0),
-        "DP-UCBVI, LDP, epsilon = 10": lambda env: DPUCBVI(
-            "TabularPolicy", LDPUserSide(env, 10.0, users=users, publish_every=100, seed=seed), seed=seed
-        ),
+        f"{agent}, exact sums": plain(kind),
+        **{f"{agent}, JDP, epsilon = {epsilon:g}": jdp(kind, epsilon) for epsilon in (100.0, 10.0)},
+        f"{agent}, LDP, epsilon = 100": ldp(kind, 100.0),
     }
 
 
-def curves(users: int, seeds: int, say: Callable[[str], None] = lambda _: None) -> list[Curve]:
+PRIVATE: dict[str, type[Agent]] = {
+    "DPUCBVI": DPUCBVI,
+    "PUCB": PUCB,
+    "PrivateUCBPO": PrivateUCBPO,
+    "PrivateUCBVI": PrivateUCBVI,
+}
+AGENTS = ("UCBVI", *PRIVATE, "RLSVI", "PSRL")
+
+
+def curves(
+    users: int, seeds: int, say: Callable[[str], None] = lambda _: None, agent: str | None = None
+) -> list[Curve]:
     """Exact regret of every learner, on the same users for all of them."""
     found = []
-    for name in learners(users, 0):
+    for name in learners(users, 0, agent):
         rows, promise = [], ""
         for seed in range(seeds):
             env = gym.make("PrivateRL/RiverSwim-v0", horizon=20)
             env.reset(seed=1000 + seed)
-            agent, oracle = learners(users, seed)[name](env), RegretCallback()
-            agent.learn(users * agent.horizon, callback=oracle)
+            learner, oracle = learners(users, seed, agent)[name](env), RegretCallback()
+            learner.learn(users * learner.horizon, callback=oracle)
             rows.append(oracle.curve)
-            assert agent.board is not None  # noqa: S101 - it was given one
-            promise = str(agent.board.ledger)
+            assert learner.board is not None  # noqa: S101 - it was given one
+            promise = str(learner.guarantee if isinstance(learner, RLSVI) else learner.board.ledger)
         found.append(Curve(name, promise, np.array(rows)))
         say(f"{name:<32} regret {found[-1].regret[:, -1].mean():>10,.0f}")
     return found
@@ -88,11 +122,11 @@ def draw(found: list[Curve]) -> Figure:
     users = np.arange(1, found[0].regret.shape[1] + 1)
     never = (model.optimal_value() - model.value_of([0] * 6)) * users
     axes.plot(users, never, ":", color="#999999", label="always left")
-    for curve, color in zip(found, COLORS, strict=True):
+    for curve, color in zip(found, COLORS, strict=False):
         axes.plot(users, curve.regret.mean(axis=0), color=color, label=curve.name)
         axes.fill_between(users, curve.regret.min(axis=0), curve.regret.max(axis=0), color=color, alpha=0.2, lw=0)
     axes.set(xlabel="users", ylabel="regret", yscale="log", ylim=(10, None))
-    axes.set_title("RiverSwim, H = 20: true epsilon, replace one user, delta = 1e-6", fontsize=10)
+    axes.set_title("RiverSwim, H = 20: true epsilon, replace one user, delta = 1e-6 (JDP) or 0 (LDP)", fontsize=10)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -103,6 +137,7 @@ def main(arguments: list[str] | None = None) -> Path:
     parser = argparse.ArgumentParser(prog="python -m private_rl_gym.experiments.learning", description=__doc__)
     parser.add_argument("--users", type=int, default=50_000, help="users to learn from (default: 50000)")
     parser.add_argument("--seeds", type=int, default=5, help="runs of every learner (default: 5)")
+    parser.add_argument("--agent", choices=AGENTS, help="the ways to run one agent, in place of the comparison")
     parser.add_argument("--out", type=Path, default=Path("learning"), help="folder (default: learning)")
     options = parser.parse_args(arguments)
     try:
@@ -111,12 +146,13 @@ def main(arguments: list[str] | None = None) -> Path:
     except ValueError as error:
         parser.error(str(error))
     print(f"{options.seeds} runs of {options.users:,} users each; some seconds a run.", flush=True)
-    found = curves(options.users, options.seeds, lambda line: print(line, flush=True))
+    found = curves(options.users, options.seeds, lambda line: print(line, flush=True), options.agent)
     options.out.mkdir(parents=True, exist_ok=True)
-    path: Path = options.out / "learning.png"
+    name = "learning" if options.agent is None else f"learning-{options.agent}"
+    path: Path = options.out / f"{name}.png"
     draw(found).savefig(path, dpi=130)
     numbers = {curve.name: {"promise": curve.promise, "regret": curve.regret[:, -1].tolist()} for curve in found}
-    (options.out / "learning.json").write_text(json.dumps(numbers, indent=2))
+    path.with_suffix(".json").write_text(json.dumps(numbers, indent=2))
     print(f"The figure: {path}", file=sys.stdout)
     return path
 

@@ -29,3 +29,11 @@ def test_wrong_arguments_get_a_sentence(capsys):
     with pytest.raises(SystemExit):
         learning.main(["--users", "0"])
     assert "--users is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("agent", learning.AGENTS)
+def test_every_agents_own_figure_has_a_command(agent, tmp_path):
+    path = learning.main(["--agent", agent, "--users", "200", "--seeds", "1", "--out", str(tmp_path)])
+    assert path.name == f"learning-{agent}.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert len(json.loads(path.with_suffix(".json").read_text())) >= 2
