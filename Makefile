@@ -27,7 +27,8 @@ imports: $(VENV)/.dev  ## Check that dependencies point one way.
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev  ## Build the site into docs/_build/html, warnings being errors.
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The site: docs/_build/html/index.html"
 
 bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents import storage
+from private_rl_gym.agents.acting import Actor
+from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
@@ -21,7 +22,6 @@ from private_rl_gym.wrappers.inside import layers
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.type_aliases import MaybeCallback
     from stable_baselines3.common.vec_env import VecEnv
@@ -78,7 +78,7 @@ class Agent(ABC):
         self._planned: int | None = None  # the version that the policy was planned from
         self._logger: Logger | None = None
         self._vec_env: VecEnv | None = None
-        self._stateless_calls = 0
+        self._actor = Actor(self)
         self.set_random_seed(seed)
         if env is not None:
             self.set_env(env)
@@ -199,7 +199,10 @@ class Agent(ABC):
             )
         name = tb_log_name or type(self).__name__
         self._configure_logger(name, reset_num_timesteps)
-        watch = self._watch(callback, self.num_timesteps + users * horizon, name, progress_bar)
+        if callback is not None or progress_bar:
+            _ = self.logger  # callbacks expect one
+        total = self.num_timesteps + users * horizon
+        watch = watching(self, callback, total, name, progress_bar=progress_bar)
         started, first, logged = time.perf_counter(), self.num_timesteps, board.release.version
         served = 0
         while served < users:
@@ -209,7 +212,7 @@ class Agent(ABC):
             served += board.serve(self._policy, group, rng=self.rng)
             if watch is None:
                 self.num_timesteps += group * horizon
-            elif not self._tell(watch, horizon):
+            elif not tell(self, watch):
                 break
             if self._logger is not None and board.release.version - logged >= log_interval:
                 logged = board.release.version
@@ -217,37 +220,6 @@ class Agent(ABC):
         if watch is not None:
             watch.on_training_end()
         return self
-
-    def _watch(self, callback: MaybeCallback, total: int, name: str, progress_bar: bool) -> BaseCallback | None:
-        if callback is None and not progress_bar:
-            return None
-        from stable_baselines3.common import callbacks
-
-        if not isinstance(callback, callbacks.BaseCallback):
-            if isinstance(callback, list):
-                callback = callbacks.CallbackList(callback)
-            elif callback is not None:
-                callback = callbacks.ConvertCallback(callback)
-        if progress_bar:
-            bar = callbacks.ProgressBarCallback()
-            callback = bar if callback is None else callbacks.CallbackList([callback, bar])
-        assert callback is not None  # noqa: S101 - one of them was asked for
-        if self._logger is None:
-            self._set_quiet_logger()
-        callback.init_callback(self)  # type: ignore[arg-type] # it asks of a model only what is here
-        callback.on_training_start({"self": self, "total_timesteps": total, "tb_log_name": name}, globals())
-        callback.on_rollout_start()
-        return callback
-
-    def _tell(self, callback: BaseCallback, horizon: int) -> bool:
-        """A user's steps, one by one, to whoever counts them."""
-        going = True
-        for h in range(horizon):
-            self.num_timesteps += 1
-            if going:
-                callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": self._policy})
-                going = callback.on_step()
-        return going
 
     # Logs ------------------------------------------------------------------------------------------------------------
 
@@ -301,48 +273,14 @@ class Agent(ABC):
         state: tuple[NDArray[Any], ...] | None = None,
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
-    ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...] | None]:
+    ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """Actions for one observation, or for one of each of several users.
 
         Policies depend on the stage. It is carried in ``state``, as recurrent policies carry theirs: hand back what
         was returned, and say where episodes start. Observations that show the stage need no state.
         """
-        observations = np.asarray(observation)
-        timed = isinstance(self.observation_space, gym.spaces.MultiDiscrete)
-        single = observations.ndim == int(timed)
-        rows = observations[None] if single else observations
-        states = rows[:, 1] if timed else rows
-        stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
-        if not timed:
-            states = states - int(getattr(self.observation_space, "start", 0))
-        policy = self.policy
-        last = policy.horizon - 1
-        actions = np.empty(len(rows), dtype=np.int64)
-        for row, (stage, where) in enumerate(zip(np.minimum(stages, last), states, strict=True)):
-            if policy.deterministic or deterministic:
-                table = policy.table[stage, where]
-                actions[row] = table if policy.deterministic else np.argmax(table)
-            else:
-                actions[row] = policy.action(int(stage), int(where), self.rng.random())
-        actions += int(getattr(self.action_space, "start", 0))
-        return (actions[0] if single else actions), (np.minimum(stages + 1, last + 1),)
-
-    def _stages(
-        self, users: int, state: tuple[NDArray[Any], ...] | None, episode_start: NDArray[np.bool_] | None
-    ) -> NDArray[np.int64]:
-        if state is None:
-            self._stateless_calls += 1
-            if self._stateless_calls == 2 and episode_start is None:
-                warnings.warn(
-                    "predict was called again without a state, and plays stage 0 each time. Policies depend on the "
-                    "stage: hand back the state that predict returned, or observe the stage with observe_time=True.",
-                    stacklevel=3,
-                )
-            return np.zeros(users, dtype=np.int64)
-        stages = np.asarray(state[0], dtype=np.int64).copy()
-        if episode_start is not None:
-            stages[np.asarray(episode_start, dtype=bool)] = 0
-        return stages
+        actions, stages = self._actor.act(observation, state, episode_start, deterministic=deterministic)
+        return actions, (stages,)
 
     # Files -----------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from private_rl_gym.agents.ucbvi import UCBVI, Bonus
+from private_rl_gym.agents.optimism import Bonus
+from private_rl_gym.agents.ucbvi import UCBVI
 from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.projection import project_counts

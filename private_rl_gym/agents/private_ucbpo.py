@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.agents.optimism import Bonus
 from private_rl_gym.agents.private_ucbvi import PrivateUCBVI, hoeffding_bonus
-from private_rl_gym.agents.ucbvi import Bonus
 from private_rl_gym.planning.hoeffding import optimistic_evaluation
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.ucbvi import Bonus, check_bonus
+from private_rl_gym.agents.optimism import NoisyOptimist
 from private_rl_gym.planning.hoeffding import optimistic_plan
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release
@@ -17,7 +16,7 @@ from private_rl_gym.privacy.release import Release
 __all__ = ["PrivateUCBVI", "hoeffding_bonus"]
 
 
-class PrivateUCBVI(Agent):
+class PrivateUCBVI(NoisyOptimist):
     """Plan in the model of the private counts, with a Hoeffding bonus and a margin for the counts' error.
 
     After Chowdhury, Zhou: Differentially Private Regret Minimization in Episodic Markov Decision Processes, 2022.
@@ -32,22 +31,6 @@ class PrivateUCBVI(Agent):
         noise_scale: The multiplier of its margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
-
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
-
-    def __init__(
-        self,
-        policy: str | None = "TabularPolicy",
-        env: Any = None,
-        *,
-        bonus: Bonus = "practical",
-        bonus_scale: float = 0.02,
-        noise_scale: float = 0.1,
-        **options: Any,
-    ) -> None:
-        check_bonus(bonus, bonus_scale)
-        self.bonus, self.bonus_scale, self.noise_scale = bonus, bonus_scale, noise_scale
-        super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
         """Greedy for the optimistic values."""

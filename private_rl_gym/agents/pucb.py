@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 
-from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.ucbvi import Bonus, check_bonus
+from private_rl_gym.agents.optimism import NoisyOptimist
 from private_rl_gym.planning.hoeffding import optimistic_plan
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import Plan
@@ -18,7 +16,7 @@ from private_rl_gym.privacy.release import Release
 __all__ = ["PUCB", "UBEV"]
 
 
-class PUCB(Agent):
+class PUCB(NoisyOptimist):
     """Optimistic planning from private counters that knows how far they may be off.
 
     Vietri, Balle, Krishnamurthy, Wu: Private Reinforcement Learning with PAC and Regret Guarantees, 2020, algorithms 2
@@ -34,22 +32,6 @@ class PUCB(Agent):
         noise_scale: The multiplier of its margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
-
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
-
-    def __init__(
-        self,
-        policy: str | None = "TabularPolicy",
-        env: Any = None,
-        *,
-        bonus: Bonus = "practical",
-        bonus_scale: float = 0.02,
-        noise_scale: float = 0.1,
-        **options: Any,
-    ) -> None:
-        check_bonus(bonus, bonus_scale)
-        self.bonus, self.bonus_scale, self.noise_scale = bonus, bonus_scale, noise_scale
-        super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
         """PrivQ, and the policy that is greedy for it."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.optimism import Bonus, check_bonus, log_factor
 from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import Plan, optimistic_backward_induction
 from private_rl_gym.privacy.release import Release
 
 __all__ = ["UCBVI"]
-
-Bonus = Literal["practical", "theory"]
 
 
 class UCBVI(Agent):
@@ -112,18 +110,3 @@ class UCBVI(Agent):
         """Take up a saved Q."""
         if arrays:
             self._plan = Plan(arrays["q"], arrays["v"], arrays["actions"])
-
-
-def check_bonus(bonus: str, bonus_scale: float) -> None:
-    """Refuse a bonus that is none."""
-    if bonus not in ("practical", "theory"):
-        raise ValueError(f"bonus is {bonus!r}: choose 'practical', or 'theory' for the theorem's constants.")
-    if not (bonus_scale > 0.0 and math.isfinite(bonus_scale)):
-        raise ValueError(f"bonus_scale is {bonus_scale}: it multiplies the bonus, and must be above 0.")
-
-
-def log_factor(agent: Agent) -> float:
-    """Iota = log(30 H S A T / beta). Where any number of users may come, T is that of a million."""
-    horizon, n_states, n_actions = agent._board.sizes
-    steps = (agent._board.users or 1_000_000) * horizon
-    return math.log(30.0 * horizon * n_states * n_actions * steps / agent.beta)

@@ -20,9 +20,10 @@ from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers import saving
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, layers, quietly
+from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, quietly
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
+from private_rl_gym.wrappers.stacks import find_inner
 
 __all__ = ["Boundary", "BudgetExhausted"]
 
@@ -52,7 +53,7 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self._users = None if users is None else positive_integer(users, "users", "users")
         self._publish_every = positive_integer(publish_every, "publish_every", "users in a batch")
-        self._inner = self._find_inner(env)
+        self._inner = find_inner(self, env)
         self._outer: Boundary | None = None
         if self._inner is None:
             self._inside = Inside(env, horizon)
@@ -67,28 +68,6 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
 
     _board: PublicSums
     """What is summed and published; each kind of boundary makes its own."""
-
-    def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
-        for layer in layers(env):
-            if isinstance(layer, Boundary):
-                if layer._outer is not None:
-                    outer = type(layer._outer).__name__
-                    raise ValueError(f"{type(layer).__name__} lies inside a {outer} already: build another one.")
-                if type(layer).__name__ in self.may_enclose and layer._arrived == 0:
-                    return layer
-                if layer._arrived:
-                    raise ValueError(f"{type(layer).__name__} has met users already: build the whole stack first.")
-                allowed = " or ".join(self.may_enclose) or "no other boundary"
-                raise ValueError(
-                    f"{type(self).__name__} around {type(layer).__name__} makes no sense: users' data has left their "
-                    f"trust there already. {type(self).__name__} may be put around a bare environment, or {allowed}."
-                )
-            if getattr(layer, "randomizes_steps", False):
-                raise ValueError(
-                    f"{type(self).__name__} around {type(layer).__name__} makes no sense: its rewards are noisy, and "
-                    "sums need rewards in [0, 1]. Use LDPUserSide, whose reports are made to be summed."
-                )
-        return None
 
     @property
     def users(self) -> int | None:

@@ -1,0 +1,49 @@
+"""Stable-Baselines3's callbacks, told of every step that a user has taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.type_aliases import MaybeCallback
+
+    from private_rl_gym.agents.base import Agent
+
+__all__ = ["tell", "watching"]
+
+
+def watching(
+    agent: Agent, callback: MaybeCallback, total: int, name: str, *, progress_bar: bool
+) -> BaseCallback | None:
+    """What was asked for as one callback that has been told of the start, or None."""
+    if callback is None and not progress_bar:
+        return None
+    from stable_baselines3.common import callbacks
+
+    if not isinstance(callback, callbacks.BaseCallback):
+        if isinstance(callback, list):
+            callback = callbacks.CallbackList(callback)
+        elif callback is not None:
+            callback = callbacks.ConvertCallback(callback)
+    if progress_bar:
+        bar = callbacks.ProgressBarCallback()
+        callback = bar if callback is None else callbacks.CallbackList([callback, bar])
+    assert callback is not None  # noqa: S101 - one of them was asked for
+    callback.init_callback(agent)  # type: ignore[arg-type] # it asks of a model only what is here
+    callback.on_training_start({"self": agent, "total_timesteps": total, "tb_log_name": name}, globals())
+    callback.on_rollout_start()
+    return callback
+
+
+def tell(agent: Agent, callback: BaseCallback) -> bool:
+    """A user's steps, one by one; False if the callback wants to stop, when her episode is over."""
+    going, horizon = True, agent.horizon
+    for h in range(horizon):
+        agent.num_timesteps += 1
+        if going:
+            callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": agent._policy})
+            going = callback.on_step()
+    return going
