@@ -55,7 +55,7 @@ class Actor:
         self, users: int, state: tuple[NDArray[Any], ...] | None, episode_start: NDArray[np.bool_] | None
     ) -> NDArray[np.int64]:
         if state is None:
-            self._stateless_calls += 1
+            self._stateless_calls += episode_start is None
             if self._stateless_calls == 2 and episode_start is None:
                 warnings.warn(
                     "predict was called again without a state, and plays stage 0 each time. Policies depend on the "
@@ -63,6 +63,8 @@ class Actor:
                     stacklevel=4,
                 )
             return np.zeros(users, dtype=np.int64)
+        if self._stateless_calls == 1:
+            self._stateless_calls = 0  # that was the start of an episode
         stages = np.asarray(state[0], dtype=np.int64).copy()
         if episode_start is not None:
             stages[np.asarray(episode_start, dtype=bool)] = 0

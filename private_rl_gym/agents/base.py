@@ -79,6 +79,7 @@ class Agent(ABC):
         self._logger: Logger | None = None
         self._vec_env: VecEnv | None = None
         self._actor = Actor(self)
+        self._started = time.perf_counter()
         self.set_random_seed(seed)
         if env is not None:
             self.set_env(env)
@@ -117,9 +118,16 @@ class Agent(ABC):
                 print("This run is not private: there is no trust boundary around the environment.")
         if self.board is not None and self.board.sizes != board.sizes:
             raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
-        self.board, self._vec_env, self._planned = board, None, None
+        known = self._policy
+        if known is not None and (known.horizon, known.n_states, known.n_actions) != board.sizes:
+            sizes = (known.horizon, known.n_states, known.n_actions)
+            raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {sizes}.")
+        same, loaded = board is self.board, self.board is None and known is not None
+        self.board, self._vec_env = board, None
         self.observation_space, self.action_space = single.observation_space, single.action_space
-        self.prepare()
+        if not same:
+            self.prepare()
+            self._planned = board.release.version if loaded else None
 
     def get_env(self) -> VecEnv | None:
         """The environment as Stable-Baselines3's callbacks expect it."""
@@ -171,7 +179,7 @@ class Agent(ABC):
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 100,
+        log_interval: int | None = 100,
         tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -181,7 +189,7 @@ class Agent(ABC):
         Args:
             total_timesteps: Steps, of which every user takes H; a last user who has begun goes on to her end.
             callback: Stable-Baselines3's callbacks, called at every step.
-            log_interval: Releases between two logs.
+            log_interval: Releases between two logs; None for none.
             tb_log_name: Name of the run in TensorBoard; by default the agent's.
             reset_num_timesteps: Count from 0; else go on counting.
             progress_bar: Show progress, with the time that is left.
@@ -203,7 +211,7 @@ class Agent(ABC):
             _ = self.logger  # callbacks expect one
         total = self.num_timesteps + users * horizon
         watch = watching(self, callback, total, name, progress_bar=progress_bar)
-        started, first, logged = time.perf_counter(), self.num_timesteps, board.release.version
+        self._started, first, logged = time.perf_counter(), self.num_timesteps, board.release.version
         served = 0
         while served < users:
             self._plan_if_new()
@@ -214,10 +222,11 @@ class Agent(ABC):
                 self.num_timesteps += group * horizon
             elif not tell(self, watch):
                 break
-            if self._logger is not None and board.release.version - logged >= log_interval:
+            if self._logger is not None and log_interval and board.release.version - logged >= log_interval:
                 logged = board.release.version
-                self._log(time.perf_counter() - started, first)
+                self._log(time.perf_counter() - self._started, first)
         if watch is not None:
+            watch.on_rollout_end()
             watch.on_training_end()
         return self
 
@@ -248,6 +257,10 @@ class Agent(ABC):
             from stable_baselines3.common.utils import configure_logger
 
             self._logger = configure_logger(self.verbose, self.tensorboard_log, name, reset)
+
+    def dump_logs(self) -> None:
+        """Log now: what SB3's LogEveryNTimesteps calls."""
+        self._log(time.perf_counter() - self._started, 0)
 
     def _log(self, seconds: float, first: int) -> None:
         """What can be said from releases alone."""

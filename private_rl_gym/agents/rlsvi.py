@@ -53,7 +53,7 @@ class RLSVI(Agent):
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
         self.beta_scale, self.delta = beta_scale, delta
-        self._squared_mu, self._plans = 0.0, 0
+        self._squared_mu, self._rate, self._plans = 0.0, 0.0, 0
         super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
@@ -65,6 +65,7 @@ class RLSVI(Agent):
         noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
         if release.users:  # every plan that knows of users spends, whoever asked for it
             self._squared_mu += 2.0 * H / beta
+            self._rate += _printed_rate(H, S, A, self.beta_scale)
             self._plans += 1
         return backward_induction(P, R + noise, H).policy
 
@@ -72,16 +73,14 @@ class RLSVI(Agent):
     def guarantee(self) -> Guarantee:
         """What the users so far are promised, by all plans so far of this agent: others on the same board compose."""
         users = max(self._board.release.users, 1)
-        H, S, A = self._board.sizes
         tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
-        printed = printed_epsilon(H, S, A, users, self.delta, self.beta_scale)
+        printed = self._rate + 2.0 * math.sqrt(self._rate * math.log(1.0 / self.delta))
         notes = [f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"]
         if self.seed is not None:
             notes.append("seeded noise: for experiments")
-        one_a_user = self._plans <= users  # what the printed bound counts
         return Guarantee(
             "JDP",
-            min(printed, tight) if one_a_user else tight,
+            min(printed, tight),
             self.delta,
             users,
             "Gaussian noise on the values that actions are chosen by",
@@ -91,11 +90,12 @@ class RLSVI(Agent):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What has been spent."""
-        return {"spent": np.array([self._squared_mu, float(self._plans)])}
+        return {"spent": np.array([self._squared_mu, self._rate, float(self._plans)])}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on spending."""
-        self._squared_mu, self._plans = float(arrays["spent"][0]), int(arrays["spent"][1])
+        self._squared_mu, self._rate, plans = (float(number) for number in arrays["spent"])
+        self._plans = int(plans)
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Begin the noise anew; with a seed the guarantee is void, and says so."""
@@ -111,7 +111,7 @@ def printed_epsilon(
     horizon: int, n_states: int, n_actions: int, users: int, delta: float, beta_scale: float = 1.0
 ) -> float:
     """Corollary 14 of the paper; Renyi divergences are inversely proportional to the variance."""
-    rate = 2.0 * n_actions * users / (beta_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))
+    rate = users * _printed_rate(horizon, n_states, n_actions, beta_scale)
     return rate + 2.0 * math.sqrt(rate * math.log(1.0 / delta))
 
 
@@ -123,3 +123,8 @@ def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, beta_scale
     k = np.arange(1.0, users + 1.0)
     beta = beta_scale * 0.5 * n_states * horizon**3 * np.log(2.0 * horizon * n_states * n_actions * k)
     return float(np.sqrt((2.0 * horizon / beta).sum()))
+
+
+def _printed_rate(horizon: int, n_states: int, n_actions: int, beta_scale: float) -> float:
+    """What one plan adds to the Renyi divergence of order alpha, over alpha: lemma 12 of the paper."""
+    return 2.0 * n_actions / (beta_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))

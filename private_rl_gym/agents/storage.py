@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from gymnasium import spaces
 
 from private_rl_gym.planning.policy import Policy
 
@@ -40,6 +41,7 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
         "num_timesteps": agent.num_timesteps,
         "planned": agent._planned,
         "sizes": None if agent.board is None else list(agent.board.sizes),
+        "spaces": _spaces(agent),
         "rng": None if agent.secret_randomness and agent.seed is None else agent.rng.bit_generator.state,
     }
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -72,12 +74,34 @@ def load(kind: type[A], path: str | os.PathLike[str], env: Any, **options: Any) 
     agent = kind("TabularPolicy", env, **{"verbose": about["verbose"], **about["arguments"], **options})
     if agent.board is not None and about["sizes"] not in (None, list(agent.board.sizes)):
         raise ValueError(f"{target} learned on sizes {about['sizes']}, and the environment has {agent.board.sizes}.")
-    agent.seed, agent.num_timesteps = about["seed"], about["num_timesteps"]
-    if about["rng"] is not None:
-        agent.rng.bit_generator.state = about["rng"]
+    agent.num_timesteps = about["num_timesteps"]
+    if "seed" not in options:  # a seed that is given begins a stream of its own, and is confessed
+        agent.seed = about["seed"]
+        if about["rng"] is not None:
+            agent.rng.bit_generator.state = about["rng"]
     agent.set_state({name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")})
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]
         agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
-        agent._planned = about["planned"] if agent.board is None else agent.board.release.version
+        agent._planned = about["planned"]
+    if agent.board is None:
+        if about["spaces"] is not None:
+            sizes, start, n_actions, first = about["spaces"]
+            agent.observation_space = (
+                spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0], start=start)
+            )
+            agent.action_space = spaces.Discrete(n_actions, start=first)
+    elif agent.board.release.version < (about["planned"] or 0):
+        agent.prepare()  # another board, whose counts begin anew: what was carried from release to release is void
+        agent._planned = agent.board.release.version
     return agent
+
+
+def _spaces(agent: Agent) -> list[Any] | None:
+    """Sizes and first numbers of what is observed and done."""
+    seen, done = agent.observation_space, agent.action_space
+    if not isinstance(done, spaces.Discrete):
+        return None
+    if isinstance(seen, spaces.Discrete):
+        return [[int(seen.n)], int(seen.start), int(done.n), int(done.start)]
+    return [[int(n) for n in getattr(seen, "nvec", [])], 0, int(done.n), int(done.start)]

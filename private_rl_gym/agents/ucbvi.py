@@ -33,7 +33,7 @@ class UCBVI(Agent):
         bonus: ``"theory"`` for the theorem's constants, with which values are optimistic with probability 1 - beta and
             nothing is learned in any number of users that there are; ``"practical"`` for ``bonus_scale`` times the main
             terms alone.
-        bonus_scale: The multiplier of a practical bonus.
+        bonus_scale: The multiplier of a practical bonus; by default 0.3, or 0.02 for ``"hoeffding"``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
 
     Example:
@@ -53,11 +53,13 @@ class UCBVI(Agent):
         *,
         variant: Literal["bernstein", "hoeffding"] = "bernstein",
         bonus: Bonus = "practical",
-        bonus_scale: float = 0.3,
+        bonus_scale: float | None = None,
         **options: Any,
     ) -> None:
         if variant not in ("bernstein", "hoeffding"):
             raise ValueError(f"variant is {variant!r}: choose 'bernstein' or 'hoeffding'.")
+        if bonus_scale is None:
+            bonus_scale = 0.3 if variant == "bernstein" else 0.02
         check_bonus(bonus, bonus_scale)
         self.variant, self.bonus, self.bonus_scale = variant, bonus, bonus_scale
         self._plan: Plan | None = None
@@ -109,4 +111,7 @@ class UCBVI(Agent):
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take up a saved Q."""
         if arrays:
+            H, S, _ = arrays["q"].shape
+            if arrays["v"].shape != (H + 1, S) or arrays["actions"].shape != (H, S):
+                raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
             self._plan = Plan(arrays["q"], arrays["v"], arrays["actions"])

@@ -40,10 +40,10 @@ def watching(
 
 def tell(agent: Agent, callback: BaseCallback) -> bool:
     """A user's steps, one by one; False if the callback wants to stop, when her episode is over."""
-    going, horizon = True, agent.horizon
+    going, horizon, policy = True, agent.horizon, agent._policy  # a callback may plan anew; she ran this one
     for h in range(horizon):
         agent.num_timesteps += 1
         if going:
-            callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": agent._policy})
+            callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": policy})
             going = callback.on_step()
     return going

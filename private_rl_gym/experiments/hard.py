@@ -21,6 +21,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.bounds import pac_lower_bound
 from private_rl_gym.experiments.oracle import PACCallback
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers import JDPBillboard
 
 if TYPE_CHECKING:
@@ -55,10 +56,18 @@ def bandit_traces(agent: Agent, tapes: NDArray[np.float64]) -> dict[int, BanditT
     for tape in tapes:
         start = int(tables.initial_states[np.searchsorted(tables.initial_cumulative, tape[0], side="right")])
         policy = agent.policy
-        pulls[start].append(policy.action(0, start) if policy.deterministic else -1)
+        pulls[start].append(_act(agent, policy, start))
         board.serve(policy, tape[None], rng=agent.rng)
     final = agent.policy
-    return {s: BanditTrace(np.array(arms, dtype=np.int64), final.action(0, s)) for s, arms in pulls.items()}
+    return {s: BanditTrace(np.array(arms, dtype=np.int64), _act(agent, final, s)) for s, arms in pulls.items()}
+
+
+def _act(agent: Agent, policy: Policy, start: int) -> int:
+    if not policy.deterministic:
+        raise ValueError(
+            f"{type(agent).__name__} draws its actions: traces are for agents whose policies are deterministic."
+        )
+    return policy.action(0, start)
 
 
 def best_arm(agent: Agent, users: int) -> int:
@@ -106,7 +115,7 @@ def draw(found: dict[str, NDArray[np.float64]], epsilons: list[float], bound: li
         axes.fill_between(epsilons, values.min(axis=1), values.max(axis=1), color=color, alpha=0.2, lw=0)
     axes.plot(epsilons, bound, "k--", label="no private agent needs fewer (PUCB, lemma 10)")
     axes.axhline(users, color="#999999", linestyle=":", label="all users there were")
-    axes.set(xscale="log", yscale="log", xlabel="true epsilon (JDP, public start)", ylabel="users")
+    axes.set(xscale="log", yscale="log", xlabel="true epsilon (pure JDP, public start)", ylabel="users")
     axes.set_title("HardMDP: private learners and their lower bound", fontsize=10)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -135,7 +144,7 @@ def main(arguments: list[str] | None = None) -> Path:
             for seed in range(seeds):
 
                 def make(env: gym.Env[Any, Any], budget: float, kind: type[Agent] = kind, seed: int = seed) -> Agent:
-                    board = JDPBillboard(env, budget, 1e-6, users, publish_every=50, public_start=True, seed=seed)
+                    board = JDPBillboard(env, budget, 0.0, users, publish_every=50, public_start=True, seed=seed)
                     return kind("TabularPolicy", board, seed=seed)
 
                 runs.append(mistakes(make, epsilon, users, alpha, seed, **problem))

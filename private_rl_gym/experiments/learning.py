@@ -70,7 +70,7 @@ def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker
             "DP-UCBVI, LDP, epsilon = 10": ldp(DPUCBVI, 10.0),
         }
     if agent == "UCBVI":
-        return {"Bernstein": plain(UCBVI), "Hoeffding": plain(UCBVI, variant="hoeffding", bonus_scale=0.03)}
+        return {"Bernstein": plain(UCBVI), "Hoeffding": plain(UCBVI, variant="hoeffding")}
     if agent == "PSRL":
         return {**reference, "PSRL": plain(PSRL)}
     if agent == "RLSVI":

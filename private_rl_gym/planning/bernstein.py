@@ -72,7 +72,7 @@ def _induction(n: Any, m: Any, r: Any, multipliers: Any, staged: bool, top: Any)
     q = np.empty((H, S, A))
     v = np.zeros((H + 1, S))
     actions = np.empty((H, S), dtype=np.int64)
-    slack = np.zeros(S)  # what the variance of the next state's estimated value may be off by
+    slack = np.zeros((H + 1, S))  # what the variance of a state's estimated value may be off by; none at the end
     for h in range(H - 1, -1, -1):
         largest = float(H - h) if staged else float(H)
         for s in range(S):
@@ -85,7 +85,7 @@ def _induction(n: Any, m: Any, r: Any, multipliers: Any, staged: bool, top: Any)
                         p = m[h, s, a, successor] / N
                         mean += p * v[h + 1, successor]
                         square += p * v[h + 1, successor] ** 2
-                        spread += p * slack[successor]
+                        spread += p * slack[h + 1, successor]
                     variance = max(square - mean * mean, 0.0)
                     width = sampling * (2.0 * np.sqrt(variance * iota / N) + np.sqrt(2.0 * iota / N))
                     width += privacy * 20.0 * H * S * error * iota / N + noise * largest / N
@@ -103,7 +103,7 @@ def _induction(n: Any, m: Any, r: Any, multipliers: Any, staged: bool, top: Any)
                 reached = 0.0
                 for a in range(A):
                     reached += n[h, s, a]
-                slack[s] = _slack(reached, H, S, A, error, iota)
+                slack[h, s] = _slack(reached, H, S, A, error, iota)
     return q, v, actions
 
 

@@ -66,18 +66,19 @@ def _shift(values: Any, target: float) -> float:
     """The c for which max(0, values + c) adds up to ``target`` >= 0: water-filling.
 
     The sum is convex in c, so Newton's method from the right, which starts with all entries above water, goes down to c
-    without overshooting, and ends once the same entries stay above water.
+    without overshooting, and ends once no more entries go under. Rounding must not bring one up again: every turn has
+    fewer above water than the one before, and so there are at most as many turns as entries.
     """
-    above, shift = len(values), np.inf
+    above, head = len(values), 0.0
+    for value in values:
+        head += value
+    shift = (target - head) / above
     while True:
         head, count = 0.0, 0
         for value in values:
             if value + shift > 0.0:
                 head += value
                 count += 1
-        if count == 0:  # target is zero: everything is under water
+        if count == 0 or count >= above:
             return float(shift)
-        lower = (target - head) / count
-        if count == above and shift != np.inf:
-            return float(min(lower, shift))
-        above, shift = count, lower
+        above, shift = count, min(shift, (target - head) / count)

@@ -140,11 +140,21 @@ def test_rlsvi_has_a_guarantee_of_its_own():
 def test_rlsvi_pays_for_every_plan():
     """Found by attack: asking for new plans from one release draws new noise for the same rewards."""
     agent = agents.RLSVI("TabularPolicy", river()).learn(20 * 5)
-    before = agent.guarantee.epsilon
+    policy, before = agent.policy, agent.guarantee.epsilon
+    agent.set_env(agent.board)
+    assert agent.policy is policy  # asked again, the same plan
     for _ in range(300):
-        agent.set_env(agent.board)
-        _ = agent.policy
+        agent.plan(agent.board.release)
     assert agent.guarantee.epsilon > 3 * before
+
+
+def test_rlsvi_does_not_forget_what_was_spent_at_another_scale(tmp_path):
+    agent = agents.RLSVI("TabularPolicy", river(), beta_scale=1e-3).learn(20 * 50)
+    agent.save(tmp_path / "agent")
+    again = agents.RLSVI.load(tmp_path / "agent", env=agent.board, beta_scale=100.0)
+    assert again.guarantee.epsilon >= 0.99 * agent.guarantee.epsilon
+    seeded = agents.RLSVI.load(tmp_path / "agent", env=agent.board, seed=5)
+    assert "seeded noise" in str(seeded.guarantee)
 
 
 def test_rlsvis_account_agrees_with_a_numerical_composition():

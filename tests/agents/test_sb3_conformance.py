@@ -20,6 +20,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor
 
 from private_rl_gym import agents
+from private_rl_gym.experiments.oracle import RegretCallback
 from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
 
 H = 8
@@ -256,3 +257,40 @@ def test_stages_are_carried_or_shown(observe_time):
 def test_tensorboard(name, tmp_path):
     make(name, tensorboard_log=str(tmp_path)).learn(20 * H, log_interval=1, tb_log_name="run")
     assert any(path.name.startswith("events") for path in (tmp_path / "run_1").iterdir())
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_regret_is_that_of_the_policy_that_was_run(name, tmp_path):
+    """Also where another callback looks at the agent in the middle of an episode, and makes it plan anew."""
+    curves = []
+    for extra in ([], [CheckpointCallback(save_freq=3, save_path=str(tmp_path))]):
+        model, oracle = make(name), RegretCallback()
+        model.board.unwrapped.reset(seed=1)
+        model.learn(20 * H, callback=[*extra, oracle])
+        curves.append(oracle.curve)
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_loaded_agent_keeps_what_it_learned_when_it_gets_an_environment(name, tmp_path):
+    model = make(name).learn(30 * H)
+    model.save(tmp_path / "agent")
+    again = getattr(agents, name).load(tmp_path / "agent")
+    again.set_env(OpenBillboard(river()))
+    np.testing.assert_array_equal(again.policy.table, model.policy.table)
+    with pytest.raises(ValueError, match="this agent learned on"):
+        getattr(agents, name).load(tmp_path / "agent").set_env(river(n_states=4))
+
+
+def test_a_loaded_agent_knows_how_it_is_shown_the_stage(tmp_path):
+    model = agents.UCBVI("TabularPolicy", river(observe_time=True)).learn(20 * H)
+    model.save(tmp_path / "agent")
+    again = agents.UCBVI.load(tmp_path / "agent")
+    assert int(again.predict(np.array([3, 2]))[0]) == model.policy.table[3, 2]
+
+
+@every_model
+def test_logs_can_be_silenced_or_asked_for(name):
+    from stable_baselines3.common.callbacks import LogEveryNTimesteps
+
+    make(name, verbose=0).learn(4 * H, callback=LogEveryNTimesteps(2 * H), log_interval=None if name != "PPO" else 1)

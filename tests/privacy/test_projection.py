@@ -40,6 +40,17 @@ def test_it_solves_the_papers_program(seed, size, error, spread):
     assert visits[0, 0, 0] == pytest.approx(x.sum() + error / 2)
 
 
+def test_rounding_never_keeps_it_going():
+    """Entries on the water line, where rounding could bring up again what has just gone under (it once did)."""
+    rng = np.random.default_rng(0)
+    for scale in (0.1, 1 / 3, 150.0, 1e9):
+        m = scale * rng.integers(-3, 4, size=(20, 50, 20, 6)) + rng.choice([0.0, 1e-16, scale], size=(20, 50, 20, 6))
+        for n in (m.sum(axis=-1), np.maximum(m, 0).sum(axis=-1) * rng.choice([0.0, 0.3, 1.0, 1.1], size=m.shape[:-1])):
+            x, visits = project_counts(m, n, 0.0)
+            assert (x >= 0).all()
+            np.testing.assert_allclose(visits, np.maximum(n, 0), atol=1e-6 * scale)
+
+
 def test_counts_that_fit_already_are_only_raised():
     m = np.array([[[[3.0, 1.0]]]])
     x, n = project_counts(m, np.array([[[4.0]]]), 2.0)

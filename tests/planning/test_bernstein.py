@@ -1,0 +1,69 @@
+"""The Bernstein bonus against a numpy twin, straight from DP-UCBVI's algorithm 1."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
+from tests.strategies import seeds
+
+
+def twin(n, m, r, iota, E, top):
+    """Q as it is printed: N_{h+1}(s') is the next stage's, and there is nothing after the last."""
+    H, S, A = n.shape
+    q, v = np.empty((H, S, A)), np.zeros((H + 1, S))
+    for h in reversed(range(H)):
+        for s in range(S):
+            for a in range(A):
+                N = n[h, s, a]
+                if N <= 0:
+                    q[h, s, a] = min(H, top[h, s, a])
+                    continue
+                P = m[h, s, a] / N
+                variance = P @ v[h + 1] ** 2 - (P @ v[h + 1]) ** 2
+                bonus = 2 * np.sqrt(max(variance, 0) * iota / N) + np.sqrt(2 * iota / N) + 20 * H * S * E * iota / N
+                if h + 1 < H:
+                    after = n[h + 1].sum(axis=1)
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        first = H**3 * S * A * iota**2 / after
+                        second = (
+                            H**4 * S**4 * A**2 * E**2 * iota**4 / after**2 + H**6 * S**4 * A**2 * iota**4 / after**2
+                        )
+                    least = np.where(after > 0, np.minimum(1000**2 * (first + second), H**2), H**2)
+                    bonus += 4 * np.sqrt(iota) * np.sqrt(P @ least / N)
+                q[h, s, a] = min(top[h, s, a], H, np.clip(r[h, s, a] / N, 0, 1) + P @ v[h + 1] + bonus)
+        v[h] = q[h].max(axis=1)
+    return q
+
+
+def problem(seed, scale):
+    rng = np.random.default_rng(seed)
+    H, S, A = rng.integers(1, 5, size=3)
+    m = rng.exponential(size=(H, S, A, S)) * scale * (rng.random((H, S, A, S)) > 0.3)
+    n = m.sum(axis=-1)
+    return n, m, rng.random((H, S, A)) * n
+
+
+@given(seeds, st.sampled_from([1.0, 1e6, 1e12, 1e16]), st.sampled_from([0.0, 1e-3, 5.0]), st.booleans())
+def test_it_is_the_papers(seed, scale, E, capped):
+    n, m, r = problem(seed, scale)
+    top = np.random.default_rng(seed).uniform(0, len(n), n.shape) if capped else np.full(n.shape, np.inf)
+    plan = bernstein_induction(n, m, r, BernsteinBonus(2.0, error=E), top if capped else None)
+    np.testing.assert_allclose(plan.q, twin(n, m, r, 2.0, E, top), rtol=1e-9, atol=1e-9)
+
+
+@given(seeds)
+def test_names_of_states_do_not_matter(seed):
+    n, m, r = problem(seed, 1e12)
+    order = np.random.default_rng(seed).permutation(n.shape[1])
+    plan = bernstein_induction(n, m, r, BernsteinBonus(2.0))
+    other = bernstein_induction(n[:, order], m[:, order][..., order], r[:, order], BernsteinBonus(2.0))
+    np.testing.assert_allclose(other.q, plan.q[:, order], rtol=1e-12)
+
+
+def test_the_comparison_is_not_all_ceiling():
+    below = []
+    for seed in range(20):
+        n, m, r = problem(seed, 1e16)
+        below.append((bernstein_induction(n, m, r, BernsteinBonus(2.0)).q < len(n) - 1e-9).mean())
+    assert np.mean(below) > 0.3
