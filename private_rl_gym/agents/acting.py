@@ -47,7 +47,7 @@ class Actor:
             elif deterministic:
                 actions[row] = np.argmax(policy.table[stage, where])
             else:
-                actions[row] = policy.action(int(stage), int(where), agent.rng.random())
+                actions[row] = policy.action(int(stage), int(where), agent._predict_rng.random())
         actions += int(getattr(agent.action_space, "start", 0))
         return (actions[0] if single else actions), np.minimum(stages + 1, last + 1)
 

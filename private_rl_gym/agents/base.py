@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents import storage
 from private_rl_gym.agents.acting import Actor
+from private_rl_gym.agents.inputs import single_env, users_of
+from private_rl_gym.agents.logs import Logs
 from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release
@@ -76,10 +77,9 @@ class Agent(ABC):
         self.board: Boundary | None = None
         self._policy: Policy | None = None
         self._planned: int | None = None  # the version that the policy was planned from
-        self._logger: Logger | None = None
+        self._in_episode = False  # callbacks hear of a user's steps: her policy is the current one
         self._vec_env: VecEnv | None = None
-        self._actor = Actor(self)
-        self._started = time.perf_counter()
+        self._actor, self._logs = Actor(self), Logs(self)
         self.set_random_seed(seed)
         if env is not None:
             self.set_env(env)
@@ -103,9 +103,13 @@ class Agent(ABC):
 
     # The environment -------------------------------------------------------------------------------------------------
 
-    def set_env(self, env: gym.Env[Any, Any] | VecEnv | str) -> None:
-        """Learn from another environment, with the sizes of the last one if there was one."""
-        single = _single(env)
+    def set_env(self, env: gym.Env[Any, Any] | VecEnv | str, force_reset: bool = True) -> None:
+        """Learn from another environment, with the sizes of the last one if there was one.
+
+        ``force_reset`` is Stable-Baselines3's: a boundary meets a new user at every start, whatever it says.
+        """
+        del force_reset
+        single = single_env(env)
         board = next((layer for layer in layers(single) if isinstance(layer, Boundary)), None)
         if board is None:
             if getattr(single, "ledger", None) is not None:
@@ -123,14 +127,14 @@ class Agent(ABC):
             sizes = (known.horizon, known.n_states, known.n_actions)
             raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {sizes}.")
         same, loaded = board is self.board, self.board is None and known is not None
-        self.board, self._vec_env = board, None
+        self.board, self._vec_env = board, None if isinstance(env, str | gym.Env) else env
         self.observation_space, self.action_space = single.observation_space, single.action_space
         if not same:
             self.prepare()
             self._planned = board.release.version if loaded else None
 
     def get_env(self) -> VecEnv | None:
-        """The environment as Stable-Baselines3's callbacks expect it."""
+        """The environment as Stable-Baselines3's callbacks expect it; the ``VecEnv`` that was handed in, if one was."""
         if self.board is None:
             return None
         if self._vec_env is None:
@@ -145,8 +149,9 @@ class Agent(ABC):
         return
 
     def set_random_seed(self, seed: int | None = None) -> None:
-        """Begin the agent's own stream of randomness anew."""
+        """Begin the agent's own streams of randomness anew: one to learn with, one for ``predict``."""
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"agent")))
+        self._predict_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"predict")))
 
     @property
     def horizon(self) -> int:
@@ -163,9 +168,9 @@ class Agent(ABC):
 
     @property
     def policy(self) -> Policy:
-        """What the next user would run."""
-        if self.board is None and self._policy is not None:
-            return self._policy  # loaded, to act with
+        """What the next user would run; while callbacks hear of a user's steps, what she runs."""
+        if self._policy is not None and (self._in_episode or self.board is None):
+            return self._policy
         self._plan_if_new()
         assert self._policy is not None  # noqa: S101 - planned just now
         return self._policy
@@ -173,7 +178,7 @@ class Agent(ABC):
     def _plan_if_new(self) -> None:
         release = self._board.release
         if self._policy is None or release.version != self._planned:
-            self._policy, self._planned = self.plan(release), release.version
+            self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
 
     def learn(
         self,
@@ -197,22 +202,19 @@ class Agent(ABC):
         board, horizon = self._board, self.horizon
         if reset_num_timesteps:
             self.num_timesteps = 0
-        users = math.ceil(total_timesteps / horizon)
-        if users < 1:
-            raise ValueError(f"total_timesteps is {total_timesteps}: a user alone takes {horizon} steps.")
+        users = users_of(total_timesteps, horizon)
         if board.users_left is not None and users > board.users_left:
             raise BudgetExhausted(
                 f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for "
                 f"{board.users_left} more. Nothing was released. Build it with users= as large as that, or learn less."
             )
         name = tb_log_name or type(self).__name__
-        self._configure_logger(name, reset_num_timesteps)
+        self._logs.begin(name, reset=reset_num_timesteps)
         if callback is not None or progress_bar:
             _ = self.logger  # callbacks expect one
         total = self.num_timesteps + users * horizon
         watch = watching(self, callback, total, name, progress_bar=progress_bar)
-        self._started, first, logged = time.perf_counter(), self.num_timesteps, board.release.version
-        served = 0
+        served, logged = 0, board.release.version
         while served < users:
             self._plan_if_new()
             assert self._policy is not None  # noqa: S101 - planned just now
@@ -222,9 +224,9 @@ class Agent(ABC):
                 self.num_timesteps += group * horizon
             elif not tell(self, watch):
                 break
-            if self._logger is not None and log_interval and board.release.version - logged >= log_interval:
+            if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
                 logged = board.release.version
-                self._log(time.perf_counter() - self._started, first)
+                self._logs.write()
         if watch is not None:
             watch.on_rollout_end()
             watch.on_training_end()
@@ -235,44 +237,15 @@ class Agent(ABC):
     @property
     def logger(self) -> Logger:
         """Stable-Baselines3's logger."""
-        if self._logger is None:
-            self._set_quiet_logger()
-        assert self._logger is not None  # noqa: S101 - set just now
-        return self._logger
+        return self._logs.logger
 
     def set_logger(self, logger: Logger) -> None:
         """Log elsewhere."""
-        self._logger = logger
-        self._own_logger = False
-
-    _own_logger = True
-
-    def _set_quiet_logger(self) -> None:
-        from stable_baselines3.common.logger import configure
-
-        self._logger = configure(None, [""])
-
-    def _configure_logger(self, name: str, reset: bool) -> None:
-        if self._own_logger and (self.verbose or self.tensorboard_log):
-            from stable_baselines3.common.utils import configure_logger
-
-            self._logger = configure_logger(self.verbose, self.tensorboard_log, name, reset)
+        self._logs.use(logger)
 
     def dump_logs(self) -> None:
         """Log now: what SB3's LogEveryNTimesteps calls."""
-        self._log(time.perf_counter() - self._started, 0)
-
-    def _log(self, seconds: float, first: int) -> None:
-        """What can be said from releases alone."""
-        release, logger = self._board.release, self.logger
-        logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        logger.record("time/users", self.num_timesteps // self.horizon)
-        logger.record("time/fps", int((self.num_timesteps - first) / max(seconds, 1e-9)))
-        logger.record("release/version", release.version)
-        logger.record("release/noise_std", release.noise_std["m"])
-        for key, value in self.progress().items():
-            logger.record(key, value)
-        logger.dump(step=self.num_timesteps)
+        self._logs.write()
 
     def progress(self) -> dict[str, float]:
         """What planning has to say for the logs."""
@@ -297,29 +270,40 @@ class Agent(ABC):
 
     # Files -----------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to a zip of JSON and arrays: what it learned from releases, and nothing of the boundary."""
-        storage.save(self, path)
+    def save(self, path: str | os.PathLike[str] | IO[bytes], exclude: Iterable[str] | None = None) -> None:
+        """Write the agent to a zip of JSON and arrays: what it learned from releases, and nothing of the boundary.
+
+        Args:
+            path: A file's name, ending in ``.zip`` unless it says otherwise, or an open binary file.
+            exclude: Names of the constructor's arguments to leave out; they take their defaults when it is loaded.
+        """
+        storage.save(self, path, frozenset(exclude or ()))
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], env: gym.Env[Any, Any] | VecEnv | str | None = None, **options: Any
+        cls,
+        path: str | os.PathLike[str] | IO[bytes],
+        env: gym.Env[Any, Any] | VecEnv | str | None = None,
+        device: Any = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **options: Any,
     ) -> Self:
-        """Read a saved agent, without pickle; ``env`` is what it goes on with."""
-        return storage.load(cls, path, env, **options)
+        """Read a saved agent, without pickle.
 
+        Args:
+            path: What it was saved to.
+            env: What it goes on with.
+            device: Stable-Baselines3's; there is nothing here that a device could hold.
+            custom_objects: Arguments of the constructor to use in place of the saved ones.
+            print_system_info: Print Stable-Baselines3's description of this system.
+            force_reset: As in ``set_env``.
+            options: Further arguments of the constructor, in place of the saved ones.
+        """
+        del device, force_reset
+        if print_system_info:
+            from stable_baselines3.common.utils import get_system_info
 
-def _single(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
-    """The one environment in what was handed over."""
-    if isinstance(env, str):
-        return gym.make(env)
-    if isinstance(env, gym.Env):
-        return env
-    inside = getattr(env, "envs", None)
-    if inside is None or len(inside) != 1:
-        raise TypeError(
-            f"{env!r} is not one environment: give the agent a Gymnasium environment, the id of one, or a DummyVecEnv "
-            "with one in it. Many users at a time are served by the boundary."
-        )
-    single: gym.Env[Any, Any] = inside[0]
-    return single
+            get_system_info()
+        return storage.load(cls, path, env, **{**(custom_objects or {}), **options})

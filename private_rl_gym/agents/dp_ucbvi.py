@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from private_rl_gym.agents.optimism import Bonus
+from private_rl_gym.agents.optimism import Bonus, check_multiplier
 from private_rl_gym.agents.ucbvi import UCBVI
 from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
 from private_rl_gym.planning.policy import Policy
@@ -43,8 +43,7 @@ class DPUCBVI(UCBVI):
         noise_scale: float = 0.3,
         **options: Any,
     ) -> None:
-        if noise_scale < 0.0:
-            raise ValueError(f"noise_scale is {noise_scale}: it multiplies a margin, and cannot be negative.")
+        check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
         self.noise_scale = noise_scale
         super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, **options)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from private_rl_gym.agents.base import Agent
 
-__all__ = ["Bonus", "NoisyOptimist", "check_bonus", "log_factor"]
+__all__ = ["Bonus", "NoisyOptimist", "check_bonus", "check_multiplier", "log_factor"]
 
 Bonus = Literal["practical", "theory"]
 
@@ -28,6 +28,7 @@ class NoisyOptimist(Agent):
         **options: Any,
     ) -> None:
         check_bonus(bonus, bonus_scale)
+        check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
         self.bonus, self.bonus_scale, self.noise_scale = bonus, bonus_scale, noise_scale
         super().__init__(policy, env, **options)
 
@@ -36,8 +37,13 @@ def check_bonus(bonus: str, bonus_scale: float) -> None:
     """Refuse a bonus that is none."""
     if bonus not in ("practical", "theory"):
         raise ValueError(f"bonus is {bonus!r}: choose 'practical', or 'theory' for the theorem's constants.")
-    if not (bonus_scale > 0.0 and math.isfinite(bonus_scale)):
-        raise ValueError(f"bonus_scale is {bonus_scale}: it multiplies the bonus, and must be above 0.")
+    check_multiplier("bonus_scale", bonus_scale, "the bonus")
+
+
+def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) -> None:
+    """Refuse what is no multiplier: finite, and above 0, or 0 where that means something."""
+    if not (math.isfinite(value) and (value > 0.0 or (zero and value == 0.0))):
+        raise ValueError(f"{name} is {value}: it multiplies {what}, and must be {'at least' if zero else 'above'} 0.")
 
 
 def log_factor(agent: Agent) -> float:

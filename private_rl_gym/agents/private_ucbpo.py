@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.agents.optimism import Bonus
+from private_rl_gym.agents.optimism import Bonus, check_multiplier
 from private_rl_gym.agents.private_ucbvi import PrivateUCBVI, hoeffding_bonus
 from private_rl_gym.planning.hoeffding import optimistic_evaluation
 from private_rl_gym.planning.policy import Policy
@@ -26,7 +26,8 @@ class PrivateUCBPO(PrivateUCBVI):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
-        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases.
+        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
+            board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
         eta_scale: Multiplies the default step; the theory's is 1, and slow.
         bonus: As in ``PrivateUCBVI``; theory's is wider by S ln 2, because a policy's value depends on the data.
         bonus_scale: As in ``PrivateUCBVI``.
@@ -50,6 +51,9 @@ class PrivateUCBPO(PrivateUCBVI):
     ) -> None:
         self.eta = eta
         self.eta_scale = (1.0 if bonus == "theory" else 20.0) if eta_scale is None else eta_scale
+        check_multiplier("eta_scale", self.eta_scale, "the step")
+        if eta is not None:
+            check_multiplier("eta", eta, "what looked better")
         self._logits: NDArray[np.float64] | None = None
         super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, noise_scale=noise_scale, **options)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.optimism import check_multiplier
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import backward_induction
 from private_rl_gym.privacy.release import Release
@@ -32,8 +33,7 @@ class PSRL(Agent):
     def __init__(
         self, policy: str | None = "TabularPolicy", env: Any = None, *, prior: float = 1.0, **options: Any
     ) -> None:
-        if not prior > 0.0:
-            raise ValueError(f"prior is {prior}: a posterior needs a prior weight above 0.")
+        check_multiplier("prior", prior, "the prior's weight")
         self.prior = prior
         super().__init__(policy, env, **options)
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
 from private_rl_gym.planning.hoeffding import estimates
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.solve import backward_induction
+from private_rl_gym.planning.solve import backward_induction, optimistic_backward_induction
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.privacy.release import Release
@@ -30,13 +31,17 @@ class RLSVI(Agent):
     Args:
         policy: ``"TabularPolicy"``.
         env: An environment or an open board.
-        beta_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2. Below 1 it explores less, learns faster
-            and protects less; the guarantee says so.
+        bonus: ``"theory"`` for the paper's variance, which protects and learns next to nothing in any number of users
+            that there are; ``"practical"`` for a small part of it, which learns and protects next to nobody. The
+            guarantee says how much.
+        beta_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2; by default 1, or 1e-5 where ``bonus`` is
+            ``"practical"``.
+        clip: Cut every value to [0, H - h] before the stage above it is planned. The guarantee is the same.
         delta: Of the guarantee.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "beta_scale", "delta")
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "beta_scale", "clip", "delta")
     secret_randomness = True
 
     def __init__(
@@ -44,15 +49,19 @@ class RLSVI(Agent):
         policy: str | None = "TabularPolicy",
         env: Any = None,
         *,
-        beta_scale: float = 1.0,
+        bonus: Bonus = "practical",
+        beta_scale: float | None = None,
+        clip: bool = False,
         delta: float = 1e-5,
         **options: Any,
     ) -> None:
-        if not beta_scale > 0.0:
-            raise ValueError(f"beta_scale is {beta_scale}: it multiplies a variance, and must be above 0.")
+        if beta_scale is None:
+            beta_scale = 1.0 if bonus == "theory" else 1e-5
+        check_bonus(bonus, 1.0)
+        check_multiplier("beta_scale", beta_scale, "a variance")
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
-        self.beta_scale, self.delta = beta_scale, delta
+        self.bonus, self.beta_scale, self.clip, self.delta = bonus, beta_scale, clip, delta
         self._squared_mu, self._rate, self._plans = 0.0, 0.0, 0
         super().__init__(policy, env, **options)
 
@@ -67,6 +76,8 @@ class RLSVI(Agent):
             self._squared_mu += 2.0 * H / beta
             self._rate += _printed_rate(H, S, A, self.beta_scale)
             self._plans += 1
+        if self.clip:
+            return optimistic_backward_induction(P, R, noise, floor=0.0).policy
         return backward_induction(P, R + noise, H).policy
 
     @property

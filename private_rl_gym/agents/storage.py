@@ -7,7 +7,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -23,11 +23,14 @@ FORMAT = 1
 A = TypeVar("A", bound="Agent")
 
 
-def save(agent: Agent, path: str | os.PathLike[str]) -> None:
+Target = str | os.PathLike[str] | IO[bytes]
+
+
+def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> None:
     """Write what an agent learned; a missing ending becomes ``.zip``, as in Stable-Baselines3."""
-    target = Path(path)
-    if not target.suffix:
-        target = target.with_suffix(".zip")
+    unknown = sorted(exclude - {*agent.saved_arguments, "seed", "verbose"})
+    if unknown:
+        raise ValueError(f"exclude names {', '.join(unknown)}, which is not saved.")
     arrays = {}
     if agent.board is not None or agent._policy is not None:
         arrays["policy"] = agent.policy.table  # planned from the newest release
@@ -35,16 +38,19 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
     about = {
         "format": FORMAT,
         "agent": type(agent).__name__,
-        "arguments": {name: getattr(agent, name) for name in agent.saved_arguments},
-        "seed": agent.seed,
-        "verbose": agent.verbose,
+        "arguments": {name: getattr(agent, name) for name in agent.saved_arguments if name not in exclude},
+        "seed": None if "seed" in exclude else agent.seed,
+        "verbose": 0 if "verbose" in exclude else agent.verbose,
         "num_timesteps": agent.num_timesteps,
         "planned": agent._planned,
+        "board": None if agent.board is None else agent.board.identity,
         "sizes": None if agent.board is None else list(agent.board.sizes),
         "spaces": _spaces(agent),
         "rng": None if agent.secret_randomness and agent.seed is None else agent.rng.bit_generator.state,
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = _named(path, there=False)
+    if isinstance(target, Path):
+        target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("agent.json", json.dumps(about, indent=2))
         for name, array in arrays.items():
@@ -53,11 +59,9 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
             archive.writestr(f"{name}.npy", content.getvalue())
 
 
-def load(kind: type[A], path: str | os.PathLike[str], env: Any, **options: Any) -> A:
+def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     """Read an agent of this kind."""
-    target = Path(path)
-    if not target.exists() and not target.suffix:
-        target = target.with_suffix(".zip")
+    target = _named(path, there=True)
     try:
         with zipfile.ZipFile(target) as archive:
             about = json.loads(archive.read("agent.json"))
@@ -91,10 +95,18 @@ def load(kind: type[A], path: str | os.PathLike[str], env: Any, **options: Any) 
                 spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0], start=start)
             )
             agent.action_space = spaces.Discrete(n_actions, start=first)
-    elif agent.board.release.version < (about["planned"] or 0):
-        agent.prepare()  # another board, whose counts begin anew: what was carried from release to release is void
+    elif agent.board.identity != about["board"]:
+        agent.prepare()  # another board, with sums of its own: what was carried from release to release is void
         agent._planned = agent.board.release.version
     return agent
+
+
+def _named(path: Target, *, there: bool) -> Path | IO[bytes]:
+    """A file, or its name with an ending; one that is there may do without."""
+    if not isinstance(path, str | os.PathLike):
+        return path
+    target = Path(path)
+    return target if target.suffix or (there and target.is_file()) else target.with_suffix(".zip")
 
 
 def _spaces(agent: Agent) -> list[Any] | None:

@@ -41,9 +41,13 @@ def watching(
 def tell(agent: Agent, callback: BaseCallback) -> bool:
     """A user's steps, one by one; False if the callback wants to stop, when her episode is over."""
     going, horizon, policy = True, agent.horizon, agent._policy  # a callback may plan anew; she ran this one
-    for h in range(horizon):
-        agent.num_timesteps += 1
-        if going:
-            callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": policy})
-            going = callback.on_step()
+    try:
+        for h in range(horizon):
+            agent.num_timesteps += 1
+            agent._in_episode = h < horizon - 1  # nobody sees what was planned from her before she is done
+            if going:
+                callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": policy})
+                going = callback.on_step()
+    finally:
+        agent._in_episode = False
     return going

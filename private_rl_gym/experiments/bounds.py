@@ -11,10 +11,12 @@ import math
 __all__ = [
     "best_arm_pulls",
     "dp_ucbvi_regret",
+    "dp_ucbvi_regret_of_error",
     "linopt_regret",
     "pac_lower_bound",
     "private_regret_lower_bound",
     "pucb_mistakes",
+    "pucb_mistakes_lower_bound",
     "pucb_regret",
     "sdp_pe_regret",
 ]
@@ -53,6 +55,19 @@ def private_regret_lower_bound(horizon: int, n_states: int, n_actions: int, user
     )
 
 
+def pucb_mistakes_lower_bound(
+    horizon: int, n_states: int, n_actions: int, epsilon: float, alpha: float, beta: float
+) -> float:
+    """PUCB, theorem 5, up to constants: users until an epsilon-JDP learner is alpha-optimal, beta < 1/8.
+
+    S A H^2 / alpha^2 + S A H / (alpha epsilon) ln(1 / beta).
+    """
+    _positive(epsilon=epsilon, alpha=alpha)
+    _below(beta, 0.125)
+    privacy = n_states * n_actions * horizon / (alpha * epsilon) * math.log(1.0 / beta)
+    return n_states * n_actions * horizon**2 / alpha**2 + privacy
+
+
 def pucb_mistakes(horizon: int, n_states: int, n_actions: int, epsilon: float, alpha: float) -> float:
     """PUCB, theorem 3, up to logarithms: users whose policy is not alpha-optimal.
 
@@ -80,6 +95,12 @@ def dp_ucbvi_regret(
     steps = users * horizon
     privacy = math.sqrt(horizon**5 * steps) if local else float(horizon**3)
     return math.sqrt(n_states * n_actions * horizon**2 * steps) + n_states**2 * n_actions * privacy / epsilon
+
+
+def dp_ucbvi_regret_of_error(horizon: int, n_states: int, n_actions: int, users: int, error: float) -> float:
+    """DP-UCBVI, theorem 4.1, up to logarithms: sqrt(S A H^2 T) + S^2 A H^2 E on any board whose counts are within E."""
+    steps = users * horizon
+    return math.sqrt(n_states * n_actions * horizon**2 * steps) + n_states**2 * n_actions * horizon**2 * error
 
 
 def sdp_pe_regret(horizon: int, n_states: int, n_actions: int, users: int, epsilon: float) -> float:

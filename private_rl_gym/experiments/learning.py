@@ -74,7 +74,7 @@ def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker
     if agent == "PSRL":
         return {**reference, "PSRL": plain(PSRL)}
     if agent == "RLSVI":
-        return {f"RLSVI, beta_scale = {scale:g}": plain(RLSVI, beta_scale=scale) for scale in (1.0, 1e-2, 1e-4)}
+        return {f"RLSVI, beta_scale = {scale:g}": plain(RLSVI, beta_scale=scale) for scale in (1.0, 1e-3, 1e-5)}
     kind = PRIVATE[agent]
     return {
         f"{agent}, exact sums": plain(kind),

@@ -23,11 +23,15 @@ class _Oracle(BaseCallback):
 
     def __init__(self, truth: TabularModel | None = None) -> None:
         super().__init__()
-        self.truth = truth
+        self.truth = self._given = truth
+        self._agent: object = None
         self._policy: Policy | None = None
         self._gap = 0.0
 
     def _init_callback(self) -> None:
+        if self._agent is not None and self._agent is not self.model and not self.model.num_timesteps:
+            self._begin()
+        self._agent, self._policy, self.truth = self.model, None, self._given
         if self.truth is None:
             model = getattr(self.model.board.unwrapped, "model", None)  # type: ignore[attr-defined]
             if model is None:
@@ -50,6 +54,10 @@ class _Oracle(BaseCallback):
     def _count(self, gap: float) -> None:
         raise NotImplementedError  # pragma: no cover - abstract
 
+    def _begin(self) -> None:
+        """Another agent counts from 0: what was counted belongs to the last one."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
 
 class RegretCallback(_Oracle):
     """Cumulative regret after every user, at full precision.
@@ -67,6 +75,9 @@ class RegretCallback(_Oracle):
 
     def __init__(self, truth: TabularModel | None = None) -> None:
         super().__init__(truth)
+        self._curve = array("d")
+
+    def _begin(self) -> None:
         self._curve = array("d")
 
     @property
@@ -87,6 +98,9 @@ class PACCallback(_Oracle):
             raise ValueError(f"alpha is {alpha}: it is how far from optimal a policy may be, and must be above 0.")
         super().__init__(truth)
         self.alpha = alpha
+        self.mistakes = 0
+
+    def _begin(self) -> None:
         self.mistakes = 0
 
     def _count(self, gap: float) -> None:

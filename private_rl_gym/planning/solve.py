@@ -5,6 +5,7 @@ Axis h of ``transitions`` and ``rewards`` has length H, or length 1 where one st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,15 +53,17 @@ def optimistic_backward_induction(
     bonus: NDArray[np.float64],  # [h, s, a]
     *,
     ceiling: ArrayLike | None = None,  # [h]
+    floor: float = -math.inf,
     previous: NDArray[np.float64] | None = None,  # [h, s, a]
 ) -> Plan:
-    """Q = min(ceiling, reward + bonus + P V, previous), from the last stage to the first.
+    """Q = min(ceiling, max(floor, reward + bonus + P V), previous), from the last stage to the first.
 
     Args:
         transitions: Estimated transitions. Rows need not sum to one.
         rewards: Estimated rewards.
         bonus: What uncertainty adds to each entry; its first axis gives the horizon.
         ceiling: The largest value possible from each stage on; H - h by default.
+        floor: The smallest value possible.
         previous: An earlier Q that the new one must not exceed, for learners whose Q never rises.
     """
     if bonus.ndim != 3:
@@ -79,7 +82,7 @@ def optimistic_backward_induction(
     caps[:] = tops[..., None, None]
     if previous is not None:
         np.minimum(caps, previous, out=caps)
-    return Plan(*_backward_optimistic(P, r, np.asarray(bonus, dtype=np.float64), caps))
+    return Plan(*_backward_optimistic(P, r, np.asarray(bonus, dtype=np.float64), float(floor), caps))
 
 
 def evaluate_policy(
@@ -166,7 +169,7 @@ def _backward(transitions: Any, rewards: Any, horizon: int) -> Any:
 
 
 @compiled
-def _backward_optimistic(transitions: Any, rewards: Any, bonus: Any, caps: Any) -> Any:
+def _backward_optimistic(transitions: Any, rewards: Any, bonus: Any, floor: float, caps: Any) -> Any:
     horizon, n_states, n_actions = bonus.shape
     q = np.empty((horizon, n_states, n_actions))
     v = np.zeros((horizon + 1, n_states))
@@ -176,7 +179,8 @@ def _backward_optimistic(transitions: Any, rewards: Any, bonus: Any, caps: Any) 
         r = rewards[h % rewards.shape[0]]
         for s in range(n_states):
             for a in range(n_actions):
-                q[h, s, a] = min(caps[h, s, a], r[s, a] + bonus[h, s, a] + _expected(P[s, a], v[h + 1]))
+                value = r[s, a] + bonus[h, s, a] + _expected(P[s, a], v[h + 1])
+                q[h, s, a] = min(caps[h, s, a], max(floor, value))
         _greedy(q[h], v[h], actions[h])
     return q, v, actions
 

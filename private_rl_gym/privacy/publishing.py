@@ -65,6 +65,7 @@ class PublicSums:
         publish_every: Users in a batch. The last batch may be smaller.
         user_source: Where users who noise their own reports draw from.
         noise: What a billboard adds; None publishes the sums as they are.
+        absorbing: The state in which episodes wait that ended early, if they may.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class PublicSums:
         publish_every: int,
         user_source: NoiseSource | None = None,
         noise: CentralNoise | None = None,
+        absorbing: int | None = None,
     ) -> None:
+        self.absorbing = absorbing
         self.statistic, self.users, self.publish_every = statistic, users, publish_every
         self.user_source, self.noise = user_source, noise
         self.gone = 0  # users who have left, and whose contributions are in the sums
@@ -149,6 +152,7 @@ class PublicSums:
             r=r,
             errors=self.statistic.errors(_exact if self.noise is None else self.noise.law(), users),
             events=entries * self._releases(),
+            absorbing=self.absorbing,
         )
 
     def _releases(self) -> int:

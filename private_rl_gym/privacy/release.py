@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.privacy.errors import ErrorLaw
 
 __all__ = ["Release"]
+
+CERTAIN = 2.0**40
+"""A count as of so many users that nothing is left to learn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +27,7 @@ class Release:
         n: ``[h, s, a]``, visits.
         m: ``[h, s, a, s']``, transitions.
         r: ``[h, s, a]``, sums of rewards, each rounded to a grid of about a millionth.
+        absorbing: The state in which episodes wait that ended early, if they may.
     """
 
     version: int
@@ -32,6 +37,7 @@ class Release:
     r: NDArray[np.float64]
     errors: Mapping[str, ErrorLaw] = field(repr=False)
     events: int = field(repr=False)  # entries times releases: what a bound has to hold for at once
+    absorbing: int | None = field(default=None, repr=False)  # where users wait whose episodes ended early
 
     @property
     def noise_std(self) -> dict[str, float]:
@@ -56,6 +62,18 @@ class Release:
         if of is not None and of not in self.errors:
             raise ValueError(f"There is no family {of!r}: choose one of {', '.join(self.errors)}.")
         return max(self.errors[family].bound(beta / self.events) for family in families)
+
+    def with_certain_rows(self) -> Release:
+        """The same, with what needs no data to be known: whatever is done in the absorbing state, one stays there.
+
+        Without it an optimist would go there to find out. Post-processing: docs/proofs/post-processing.md.
+        """
+        if self.absorbing is None:
+            return self
+        n, m, r = self.n.copy(), self.m.copy(), self.r.copy()
+        n[:, self.absorbing], m[:, self.absorbing], r[:, self.absorbing] = CERTAIN, 0.0, 0.0
+        m[:, self.absorbing, :, self.absorbing] = CERTAIN
+        return replace(self, n=read_only(n), m=read_only(m), r=read_only(r))
 
     def __repr__(self) -> str:  # arrays of thousands of numbers tell a reader nothing
         horizon, n_states, n_actions = self.n.shape

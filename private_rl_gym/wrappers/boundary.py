@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -65,9 +66,15 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         self._invited = False  # whether the next reset was admitted by the outermost boundary
         self._arrived = 0  # users who have come
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
+        self._identity = uuid.uuid4().hex
 
     _board: PublicSums
     """What is summed and published; each kind of boundary makes its own."""
+
+    @property
+    def identity(self) -> str:
+        """A name that no other boundary has; it goes on with a saved state, and tells agents whose sums they know."""
+        return self._identity
 
     @property
     def users(self) -> int | None:

@@ -90,6 +90,11 @@ class Inside:
         whole = self.model is not None and self.horizon == self.model.horizon
         self.compiled = whole and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
 
+    @property
+    def absorbing(self) -> int | None:
+        """Where episodes wait that ended early, if they may."""
+        return self.n_states - 1 if self.padded else None
+
     def _find_horizon(self, given: int | None) -> int:
         limits = [] if self.model is None else [self.model.horizon]
         time_limits = [layer for layer in layers(self.env) if isinstance(layer, gym.wrappers.TimeLimit)]

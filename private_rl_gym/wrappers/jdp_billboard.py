@@ -130,6 +130,7 @@ class JDPBillboard(Boundary):
             publish_every=self.publish_every,
             user_source=None if self._inner is None else self._inner._board.user_source,
             noise=CentralNoise(mechanism, scale, statistic.grid, source),
+            absorbing=self._inside.absorbing,
         )
         if self._inner is not None:
             self._inner._outer = self  # from here on, users are met through this boundary alone

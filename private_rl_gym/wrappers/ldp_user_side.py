@@ -87,7 +87,13 @@ class LDPUserSide(Boundary):
         notes = calibration_notes(epsilon, true_epsilon, paper=paper)
         mechanism = f"each user reports by the {randomizer!r} randomizer"
         self._guarantee = Guarantee("LDP", true_epsilon, true_delta, self.users, mechanism, notes=notes)
-        self._board = PublicSums(statistic, users=self.users, publish_every=self.publish_every, user_source=source)
+        self._board = PublicSums(
+            statistic,
+            users=self.users,
+            publish_every=self.publish_every,
+            user_source=source,
+            absorbing=inside.absorbing,
+        )
 
     @property
     def guarantee(self) -> Guarantee:

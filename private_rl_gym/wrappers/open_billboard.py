@@ -47,7 +47,9 @@ class OpenBillboard(Boundary):
         super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
         inside = self._inside
         statistic = TabularCounts(inside.horizon, inside.n_states, inside.n_actions)
-        self._board = PublicSums(statistic, users=self.users, publish_every=self.publish_every)
+        self._board = PublicSums(
+            statistic, users=self.users, publish_every=self.publish_every, absorbing=inside.absorbing
+        )
 
     @property
     def guarantee(self) -> Guarantee:

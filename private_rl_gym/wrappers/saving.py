@@ -93,6 +93,7 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
         "identity": identity,
         "board": _fingerprint(board),
         "arrived": board._arrived,
+        "boundary": board.identity,
         "counters": {name: getattr(sums, name) for name in _COUNTERS},
         "noise_step": None if sums.noise is None else sums.noise.counting.step,
         "released_users": board.release.users,
@@ -147,7 +148,7 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     Saved(target, meta["identity"]).spend()
     for name, array in sums.arrays().items():
         array[...] = arrays[name]
-    board._arrived = meta["arrived"]
+    board._arrived, board._identity = meta["arrived"], meta["boundary"]
     for name, value in meta["counters"].items():
         setattr(sums, name, value)
     if sums.noise is not None:
@@ -176,7 +177,7 @@ def _check_contents(target: Path, board: Boundary, arrays: dict[str, Any], meta:
     found = {**meta.get("sources", {}), "the environment": meta.get("users", {})}
     whole &= all(_fits(kind, found.get(name)) for name, kind in generators.items())
     whole &= all(isinstance(meta.get("counters", {}).get(name), int) for name in _COUNTERS)
-    whole &= all(key in meta for key in ("identity", "arrived", "noise_step", "released_users", "seeded"))
+    whole &= all(key in meta for key in ("identity", "boundary", "arrived", "noise_step", "released_users", "seeded"))
     if not whole:
         raise ValueError(f"{target} is damaged, or belongs to another kind of generator. Nothing was taken up.")
 

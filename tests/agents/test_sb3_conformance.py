@@ -1,5 +1,6 @@
 """Stable-Baselines3's callbacks and helpers, with our agents and, to check the suite itself, with its own PPO."""
 
+import io
 import warnings
 
 import gymnasium as gym
@@ -294,3 +295,70 @@ def test_logs_can_be_silenced_or_asked_for(name):
     from stable_baselines3.common.callbacks import LogEveryNTimesteps
 
     make(name, verbose=0).learn(4 * H, callback=LogEveryNTimesteps(2 * H), log_interval=None if name != "PPO" else 1)
+
+
+@every_model
+def test_files_and_environments_are_handled_as_in_sb3(name, tmp_path):
+    """Keywords of Stable-Baselines3's that scripts use."""
+    env = make_vec_env(lambda: river(observe_time=name == "PPO"), n_envs=1)
+    kind = PPO if name == "PPO" else getattr(agents, name)
+    sizes = {"n_steps": H, "batch_size": H, "n_epochs": 1} if name == "PPO" else {}
+    model = kind("MlpPolicy" if name == "PPO" else "TabularPolicy", env, seed=0, **sizes).learn(2 * H)
+    model.save(memory := io.BytesIO())
+    memory.seek(0)
+    again = kind.load(memory, env=env, device="cpu", print_system_info=False, force_reset=True)
+    assert again.num_timesteps == 2 * H
+    assert again.get_env() is env
+    again.set_env(env, force_reset=False)
+    assert again.get_env() is env
+    model.save(tmp_path / "run.model", exclude=["seed"])
+    assert (tmp_path / "run.model").exists()
+    (tmp_path / "named").mkdir()
+    model.save(tmp_path / "named")  # a folder of that name does not matter
+    assert kind.load(tmp_path / "named.zip").num_timesteps == 2 * H
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_acting_does_not_change_what_is_learned(name):
+    quiet, asked = make(name), make(name)
+    for model in (quiet, asked):
+        model.board.unwrapped.reset(seed=1)
+        for _ in range(4):
+            model.learn(5 * H, reset_num_timesteps=False)
+            if model is asked:
+                model.predict(np.arange(6), episode_start=np.ones(6, dtype=bool))
+    np.testing.assert_array_equal(quiet.board.release.m, asked.board.release.m)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_callbacks_see_the_policy_that_the_user_runs(name):
+    """Not one that was planned from an episode which, step by step, is still going on."""
+
+    class Look(BaseCallback):
+        seen = 0
+
+        def _on_step(self):
+            if self.num_timesteps % H:
+                assert self.model.policy is self.locals["policy"]
+                self.seen += 1
+            return True
+
+    look = Look()
+    make(name).learn(10 * H, callback=look)
+    assert look.seen == 10 * (H - 1)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_belongs_to_another_board_is_not_carried_over(name, tmp_path):
+    """A plan knows whose sums it was made from, even where the other board is further on."""
+    model = make(name, **({"bonus": "theory"} if name == "UCBVI" else {})).learn(20 * H)
+    model.save(tmp_path / "agent")
+    other = OpenBillboard(river())
+    other.serve(np.zeros((H, 6), dtype=int), 50)
+    again = getattr(agents, name).load(tmp_path / "agent", env=other)
+    np.testing.assert_array_equal(again.policy.table, model.policy.table)
+    fresh = make(name, **({"bonus": "theory"} if name == "UCBVI" else {}))
+    fresh.set_env(other)
+    if not isinstance(again, agents.PrivateUCBPO | agents.PSRL | agents.RLSVI):  # these draw, or begin with uniform
+        other.serve(np.zeros((H, 6), dtype=int), 1)
+        np.testing.assert_array_equal(again.policy.table, fresh.policy.table)

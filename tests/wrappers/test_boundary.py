@@ -605,6 +605,11 @@ def test_an_early_end_is_padded_to_the_horizon():
     assert release.n[:, 16, 1:].sum() == 0
     assert release.m[:, 16, 0, :16].sum() == 0
     assert release.r[:, 16].sum() == 0
+    certain = release.with_certain_rows()  # that one stays there is known without data, whatever one does
+    assert certain.n[:, 16].min() > 1e9
+    np.testing.assert_array_equal(certain.m[:, 16, :, 16], certain.n[:, 16])
+    assert certain.m[:, 16, :, :16].sum() == certain.r[:, 16].sum() == 0
+    np.testing.assert_array_equal(certain.m[:, :16], release.m[:, :16])
     np.testing.assert_array_equal(release.n[1:].sum(axis=2), release.m[:-1].sum(axis=(1, 2)))  # flow in is flow out
 
 

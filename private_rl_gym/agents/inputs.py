@@ -1,0 +1,40 @@
+"""What users hand to an agent, made into what it works with."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
+
+__all__ = ["single_env", "users_of"]
+
+
+def users_of(total_timesteps: Any, horizon: int) -> int:
+    """How many users take so many steps."""
+    number = total_timesteps if isinstance(total_timesteps, int | float | np.number) else math.nan
+    if not (math.isfinite(number) and number > 0) or isinstance(total_timesteps, bool):
+        raise ValueError(
+            f"total_timesteps is {total_timesteps!r}: give a number of steps above 0. A user alone takes {horizon}."
+        )
+    return math.ceil(number / horizon)
+
+
+def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
+    """The one environment in what was handed over."""
+    if isinstance(env, str):
+        return gym.make(env)
+    if isinstance(env, gym.Env):
+        return env
+    inside = getattr(env, "envs", None)
+    if inside is None or len(inside) != 1:
+        raise TypeError(
+            f"{env!r} is not one environment: give the agent a Gymnasium environment, the id of one, or a DummyVecEnv "
+            "with one in it. Many users at a time are served by the boundary."
+        )
+    single: gym.Env[Any, Any] = inside[0]
+    return single

@@ -1,0 +1,52 @@
+"""Gymnasium's own environments train under privacy, with nothing but wrappers around them."""
+
+import gymnasium as gym
+import pytest
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+
+from private_rl_gym import agents
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+
+TAXI = next(name for name in reversed(gym.registry) if name.startswith("Taxi-v"))
+# Steps of an episode, least and greatest reward, users, users in a batch; the least that the outcome has to be worth,
+# where acting at random is worth about 0.01, -150 and -18.
+PROBLEMS = {
+    "FrozenLake-v1": (8, 0.0, 1.0, 10_000, 2, 0.9),
+    "CliffWalking-v1": (12, -100.0, 0.0, 3_000, 100, -20.0),
+    TAXI: (5, -10.0, 20.0, 4_000, 500, -9.0),
+}
+# Little noise: these are about the path from environment to agent. The local model adds noise by the user, and reports
+# of one step would have to be of many more users.
+BOARDS = {
+    "open": lambda env, **plan: OpenBillboard(env, **plan),
+    "jdp": lambda env, **plan: JDPBillboard(env, 1e4, 1e-6, **plan, seed=0),
+    "ldp": lambda env, **plan: LDPUserSide(env, 1e4, randomizer="laplace", **plan, seed=0),
+}
+
+
+def make(id, horizon):
+    options = {"is_slippery": False} if id == "FrozenLake-v1" else {}
+    return gym.make(id, max_episode_steps=horizon, **options)
+
+
+def learner(id, board, users=None):
+    horizon, low, high, most, batch, _ = PROBLEMS[id]
+    env = gym.wrappers.TransformReward(make(id, horizon), lambda reward: (reward - low) / (high - low))
+    board = BOARDS[board](env, users=users or most, publish_every=batch)
+    board.unwrapped.reset(seed=0)
+    return agents.DPUCBVI("TabularPolicy", board, seed=0).learn((users or most) * horizon)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("id", PROBLEMS)
+def test_toy_text_is_learned_under_privacy(id, board):
+    """What is learned is worth clearly more than acting at random, in the environment itself."""
+    if (id, board) == (TAXI, "ldp"):
+        agent = learner(id, board, users=8)  # a report has 15 million entries: that it trains is shown, no more
+        assert agent.board.release.users == 8
+        return
+    horizon, least = PROBLEMS[id][0], PROBLEMS[id][-1]
+    mean, _ = evaluate_policy(learner(id, board), Monitor(make(id, horizon)), 100)
+    assert mean >= least
