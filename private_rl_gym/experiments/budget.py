@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.privacy.batches import ShuffledBits
 from private_rl_gym.privacy.calibration import calibrate, noise_law
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.counting import COUNTING
-from private_rl_gym.privacy.errors import ErrorLaw, NoError
+from private_rl_gym.privacy.errors import BoundedError, ErrorLaw, NoError
 from private_rl_gym.privacy.randomizers import randomizer
+from private_rl_gym.privacy.shuffling import BinarySums
 from private_rl_gym.privacy.statistics import TabularCounts
 
 __all__ = ["Deployment", "Row", "budget"]
@@ -76,6 +78,10 @@ def budget(plan: Deployment) -> Iterator[Row]:
     for counting in ("k-ary-tree", "honaker-tree", "binary-tree", "batched"):
         yield _central(plan, counting, "laplace", paper=False)
     yield _central(plan, "binary-tree", "laplace", paper=True)
+    if plan.delta > 0.0:
+        batch = max(plan.publish_every, min(plan.users, 1000))
+        for paper in (False, True):
+            yield _shuffled(plan, batch, paper=paper)
     for name in ("one-step", "unary", "gaussian", "laplace"):
         if name != "gaussian" or plan.delta > 0.0:
             yield _local(plan, name, paper=False)
@@ -90,6 +96,16 @@ def _central(plan: Deployment, counting: str, law: str, *, paper: bool) -> Row:
     spent = (epsilon, plan.delta if law == "gaussian" else 0.0)
     bounds = statistic.errors(noise_law(noise, scale, noise.worst_step))  # each release is held against its own
     return _row(plan, "JDP", name, spent, statistic.errors(noise_law(noise, scale, plan.releases)), bounds)
+
+
+def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
+    statistic = ShuffledBits(plan.sizes, separate_visits=paper, bits=True)
+    protocol = BinarySums(statistic.moved, plan.epsilon, plan.delta, paper=paper, horizon=plan.horizon)
+    batches = max(1, plan.users // batch)
+    variance = batches * protocol.noise_bits(batch).variance(batch)
+    errors = statistic.errors(lambda grid: BoundedError(variance * grid**2, grid), plan.users)
+    name = "SDP-PE's constants" if paper else "shuffled bits"
+    return _row(plan, "SDP", f"{name}, batches of {batch}", (protocol.true_epsilon, plan.delta), errors)
 
 
 def _local(plan: Deployment, name: str, *, paper: bool) -> Row:

@@ -1,6 +1,6 @@
 """What several releases cost together. Proofs: docs/proofs/composition.md.
 
-Closed forms where there are any; privacy-loss distributions (the package dp-accounting, extra ``accounting``) for the
+Closed forms where there are any; privacy-loss distributions (the package dp-accounting, imported when needed) for the
 rest. Budgets are under replacing one user throughout: a Gaussian is described by mu = our own sensitivity / sigma.
 """
 
@@ -96,12 +96,8 @@ def disjoint(budgets: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError as error:
-        raise ImportError(
-            "Composing different kinds of noise needs dp-accounting: run `pip install private-rl-gym[accounting]`."
-        ) from error
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     total = None
     for event in events:
         if isinstance(event, Gaussian) and event.mu == 0.0:

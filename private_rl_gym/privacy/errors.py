@@ -32,6 +32,10 @@ class ErrorLaw(ABC):
     def scaled(self, factor: float) -> ErrorLaw:
         """The error of a number that is multiplied by ``factor``."""
 
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """The error of what was added to a sum after ``earlier``: at worst both errors, on top of each other."""
+        return CombinedError.of(self, earlier)
+
 
 @dataclass(frozen=True, slots=True)
 class NoError(ErrorLaw):
@@ -53,6 +57,10 @@ class NoError(ErrorLaw):
         """Still exact."""
         del factor
         return self
+
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """Still exact."""
+        return earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,15 @@ class BoundedError(ErrorLaw):
         """The same law, wider."""
         return BoundedError(self.variance * factor**2, self.largest * factor, self.data_variance * factor**2)
 
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """The terms that were added: each is of one user, and independent of all before."""
+        if isinstance(earlier, NoError):
+            return self
+        if not isinstance(earlier, BoundedError):
+            return super().since(earlier)
+        added = max(0.0, self.variance - earlier.variance)
+        return BoundedError(added, self.largest, max(0.0, self.data_variance - earlier.data_variance))
+
 
 @dataclass(frozen=True, slots=True)
 class CombinedError(ErrorLaw):
@@ -191,3 +208,9 @@ class CombinedError(ErrorLaw):
     def scaled(self, factor: float) -> ErrorLaw:
         """Both wider."""
         return CombinedError(self.first.scaled(factor), self.second.scaled(factor))
+
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """Part by part, if the earlier error has the same parts."""
+        if not isinstance(earlier, CombinedError):
+            return super().since(earlier)
+        return CombinedError.of(self.first.since(earlier.first), self.second.since(earlier.second))

@@ -15,6 +15,7 @@ __all__ = ["Guarantee", "Ledger", "plain_number"]
 _MODELS = {
     "JDP": "joint differential privacy: what all other users together see tells nearly nothing about her",
     "LDP": "local differential privacy: what leaves her side tells nearly nothing about her",
+    "SDP": "shuffle differential privacy: what the shuffler passes on tells nearly nothing about her",
     "none": "no privacy",
 }
 
@@ -24,7 +25,7 @@ class Guarantee:
     """What a boundary promises.
 
     Attributes:
-        model: ``"JDP"``, ``"LDP"`` or ``"none"``.
+        model: ``"JDP"``, ``"LDP"``, ``"SDP"`` or ``"none"``.
         epsilon: Infinite where nothing is promised.
         delta: Zero for pure differential privacy.
         users: The number of users for whom it holds; None for any number.

@@ -150,10 +150,19 @@ class PublicSums:
             n=n,
             m=m,
             r=r,
-            errors=self.statistic.errors(_exact if self.noise is None else self.noise.law(), users),
+            errors=self.statistic.errors(self._law(), users),
             events=entries * self._releases(),
             absorbing=self.absorbing,
         )
+
+    def _law(self) -> Noise:
+        """The error of one entry that comes from noise on sums, given the entry's grid."""
+        return _exact if self.noise is None else self.noise.law()
+
+    @property
+    def users_to_release(self) -> int:
+        """How many more users it takes until something new is published."""
+        return self.publish_every - self.pending
 
     def _releases(self) -> int:
         """How many releases an error bound has to hold for; v (v + 1) for the v-th of an endless series."""

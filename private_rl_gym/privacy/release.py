@@ -63,6 +63,15 @@ class Release:
             raise ValueError(f"There is no family {of!r}: choose one of {', '.join(self.errors)}.")
         return max(self.errors[family].bound(beta / self.events) for family in families)
 
+    def since(self, earlier: Release) -> Release:
+        """What was added after ``earlier``, a release of the same board: where batches are apart, the new ones alone.
+
+        Their noise is fresh there. Under continual counting the difference carries, at worst, the noise of both.
+        """
+        errors = {family: law.since(earlier.errors[family]) for family, law in self.errors.items()}
+        n, m, r = (read_only(getattr(self, family) - getattr(earlier, family)) for family in "nmr")
+        return replace(self, users=self.users - earlier.users, n=n, m=m, r=r, errors=errors)
+
     def with_certain_rows(self) -> Release:
         """The same, with what needs no data to be known: whatever is done in the absorbing state, one stays there.
 

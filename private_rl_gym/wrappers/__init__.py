@@ -3,10 +3,9 @@
 * ``OpenBillboard`` - exact sums, no privacy: the baseline of every comparison
 * ``JDPBillboard`` - sums with noise, released again and again (joint differential privacy)
 * ``LDPUserSide`` - sums of reports that each user noised herself (local differential privacy)
+* ``SDPShuffler`` - sums of shuffled bits, batch by batch (shuffle differential privacy)
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
 * ``Boundary`` - what the billboards share; ``BudgetExhausted`` - one user too many
-
-A shuffler (shuffle differential privacy) will join them.
 """
 
 from __future__ import annotations
@@ -16,5 +15,6 @@ from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.ldp_per_step import LDPPerStep
 from private_rl_gym.wrappers.ldp_user_side import LDPUserSide
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
+from private_rl_gym.wrappers.sdp_shuffler import SDPShuffler
 
-__all__ = ["Boundary", "BudgetExhausted", "JDPBillboard", "LDPPerStep", "LDPUserSide", "OpenBillboard"]
+__all__ = ["Boundary", "BudgetExhausted", "JDPBillboard", "LDPPerStep", "LDPUserSide", "OpenBillboard", "SDPShuffler"]

@@ -119,7 +119,7 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     @property
     def users_to_release(self) -> int:
         """How many more users it takes until something new is published."""
-        return self.publish_every - self._board.pending
+        return self._board.users_to_release
 
     def publish(self) -> Release:
         """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.

@@ -2,7 +2,7 @@
 
 import gymnasium as gym
 
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 H, S, A = 5, 4, 2
 
@@ -20,6 +20,11 @@ def ldp(env, **options):
     return LDPUserSide(env, **{"epsilon": 1.0, "users": 40, "seed": 6, **options})
 
 
+def sdp(env, **options):
+    options["batch_size"] = options.pop("publish_every", 1)
+    return SDPShuffler(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 7, **options})
+
+
 BOARDS = {
     "open": lambda env, **o: OpenBillboard(env, **{"users": 40, **o}),
     "jdp": jdp,
@@ -32,6 +37,8 @@ BOARDS = {
     "ldp unary": lambda env, **o: ldp(env, randomizer="unary", **o),
     "ldp laplace": lambda env, **o: ldp(env, randomizer="laplace", **o),
     "ldp gaussian": lambda env, **o: ldp(env, randomizer="gaussian", delta=1e-6, **o),
+    "sdp": lambda env, **o: sdp(env, **o),
+    "sdp around ldp": lambda env, **o: sdp(ldp(env), **{"epsilon": None, "delta": None, **o}),
     "jdp around ldp": lambda env, **o: jdp(ldp(env), **o),
     "jdp around laplace": lambda env, **o: jdp(ldp(env, randomizer="laplace"), **o),
 }

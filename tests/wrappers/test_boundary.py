@@ -692,7 +692,7 @@ def test_what_cannot_be_counted_never_reaches_a_sum(make):
     with pytest.raises(gym.error.InvalidAction, match="The action 7 is not in Discrete"):
         board.step(7)
     for says in (S, -1, 10**9):
-        board, absent = make(Lax(river(), says)), make(river())
+        board, absent = make(Lax(river(), says)), make(Lax(river()))
         board.reset()
         with pytest.raises(ValueError, match="observation outside its observation space") as caught:
             board.step(1)

@@ -1,0 +1,214 @@
+"""Sums of shuffled batches: each user in one of them, each with the noise of its own users.
+
+* ``ShuffledBits`` - a user's steps as bits, one for each counter
+* ``ShuffledSums`` - batches, closed one after the other, and the sum of what they published
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.publishing import PublicSums
+from private_rl_gym.privacy.shuffling import BinarySums, send_and_shuffle
+from private_rl_gym.privacy.statistics import Noise, Statistic, TabularCounts
+
+__all__ = ["ShuffledBits", "ShuffledSums"]
+
+MOST_MESSAGES = 100_000_000
+
+
+class ShuffledBits(TabularCounts):
+    """Counts of which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
+
+    Privacy:
+        Replacing her moves ``moved`` = 2H counters up by one and 2H down (3H with ``separate_visits``).
+        Proof: docs/proofs/tabular-sensitivity.md, docs/proofs/shuffled-bits.md.
+
+    Args:
+        sizes: Horizon, states, actions.
+        separate_visits: Whether visits are counted on their own, as the paper does.
+        bits: Whether rewards are bits already, as everybody knows.
+    """
+
+    def __init__(self, sizes: tuple[int, int, int], *, separate_visits: bool, bits: bool) -> None:
+        super().__init__(*sizes, separate_visits=separate_visits)
+        self.bits = bits
+        self.moved = round(self.l1 / 2.0)
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """Bits are counted one by one."""
+        return read_only(np.ones(self.cells))
+
+    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+        """Add the bits of every user."""
+        assert source is not None  # noqa: S101 - rewards are rounded with it
+        uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
+        rewards = (uniforms < users.rewards).astype(np.int64)
+        _add_bits(users.states, users.actions, rewards, sums, self.n_states, self.n_actions, self.separate_visits)
+
+    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
+        """Those of exact counts; rewards that had to be rounded are off by that, too."""
+        found = super().errors(lambda _: noise(1.0), users)
+        if not self.bits:
+            found["r"] = CombinedError.of(found["r"], BoundedError(0.0, 1.0, users / 4.0))
+        return found
+
+
+class ShuffledSums(PublicSums):
+    """Batches of bits, each with noise by its own users, and the sum over all batches so far.
+
+    The last batch takes what would be left over: it is larger, so that none is small.
+
+    Args:
+        protocol: How many noise bits a batch needs; None where users noised their reports themselves.
+        shuffler: Where noise bits come from.
+        by_message: Make every message, and permute them, in place of drawing their sum.
+        options: Of ``PublicSums``.
+    """
+
+    def __init__(
+        self,
+        statistic: Statistic,
+        *,
+        protocol: BinarySums | None,
+        shuffler: NoiseSource,
+        by_message: bool = False,
+        **options: Any,
+    ) -> None:
+        self.protocol, self.shuffler, self.by_message = protocol, shuffler, by_message
+        self.published = np.zeros(statistic.cells)  # the sum over batches, as the analyst has it
+        # Of all batches: users, variance of the noise in one counter, least users in one, largest epsilon spent; and
+        # how many of the current batch have vanished.
+        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0])
+        self._held: list[NDArray[np.int64]] = []  # of the current batch, where messages are made
+        super().__init__(statistic, **options)
+
+    @property
+    def batched_users(self) -> int:
+        """Users in batches that are closed."""
+        return int(self.account[0])
+
+    @property
+    def lost(self) -> int:
+        """Users of the current batch whose messages never came."""
+        return int(self.account[4])
+
+    def batch_size(self) -> int | None:
+        """Users in the current batch; None if that is open."""
+        if self.users is None:
+            return self.publish_every
+        rest = self.users - self.batched_users
+        return self.publish_every if rest >= 2 * self.publish_every else rest
+
+    @property
+    def users_to_release(self) -> int:
+        """How many are missing in the current batch."""
+        size = self.batch_size()
+        return max(1, (size or 0) - self.pending)
+
+    def receive(self, users: Trajectories | None, count: int) -> None:
+        """Users leave, and close as many batches as they fill."""
+        if self.users is not None and self.gone + count > self.users:
+            raise RuntimeError(f"Batches are planned for {self.users} users: nobody else is let in.")
+        start = 0
+        while start < count:
+            stop = min(count, start + self.users_to_release)
+            self._collect(users, start, stop)
+            self.gone += stop - start
+            self.pending += stop - start
+            start = stop
+            if self.pending == self.batch_size():
+                self._close()
+
+    def publish(self) -> None:
+        """Close the current batch, if anyone is in it."""
+        if self.pending:
+            self._close()
+
+    def lose(self, users: int) -> None:
+        """So many users vanish: nothing of theirs arrives, noise included."""
+        for _ in range(users):
+            self.gone += 1
+            self.pending += 1
+            self.account[4] += 1
+            if self.pending == self.batch_size():
+                self._close()
+
+    def _collect(self, users: Trajectories | None, start: int, stop: int) -> None:
+        if not self.by_message:
+            super()._collect(users, start, stop)
+            return
+        for user in range(start, stop):
+            bits = np.zeros_like(self._sums)
+            if users is not None:
+                self.statistic.collect(users.part(user, user + 1), bits, self.user_source)
+            self._held.append(bits)
+            self._sums += bits
+
+    def _close(self) -> None:
+        size, sent = self.pending, self.pending - self.lost
+        spent, variance, noise = 0.0, 0.0, np.zeros(len(self._sums))
+        if self.protocol is not None and sent:
+            bits = self.protocol.noise_bits(size)
+            spent, variance = self.protocol.spent(bits, size, sent), bits.variance(sent)
+            if self.by_message:
+                held = np.array(self._held)
+                if held.size * (bits.each + 1) > MOST_MESSAGES:
+                    raise ValueError(
+                        f"{held.size * (bits.each + 1):,} messages are too many to make one by one: take "
+                        "simulation='aggregate', which has the same law."
+                    )
+                seen = send_and_shuffle(held, bits, self.shuffler.generator).sum(axis=1, dtype=np.int64)
+                noise += seen - self._sums
+            else:
+                noise += self.shuffler.generator.binomial(sent * bits.each, bits.bias, len(self._sums))
+            noise -= sent * bits.each * bits.bias
+        self.published += self._sums * self.statistic.grid + noise
+        self._sums[:] = 0
+        self._held.clear()
+        users, total, least, worst, _ = self.account
+        self.account[:] = users + size, total + variance, min(least, sent or least), max(worst, spent), 0.0
+        self.pending = 0
+        self.version += 1
+        counts = self.statistic.counts(self.published.copy(), self.gone)
+        self.release = self.restored(counts, self.gone)
+
+    def _law(self) -> Noise:
+        """Of one counter: centred bits, many of them."""
+        variance = float(self.account[1])
+        return lambda grid: BoundedError(variance * grid**2, grid)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is published, and the account of it."""
+        if self._held:
+            raise ValueError("A batch of messages is open: close it with publish(), then save.")
+        return super().arrays() | {"published": self.published, "account": self.account}
+
+    def sources(self) -> dict[str, NoiseSource]:
+        """Two: for what users round or noise themselves, and for noise bits."""
+        return super().sources() | {"shuffler": self.shuffler}
+
+
+@compiled
+def _add_bits(
+    states: Any, actions: Any, rewards: Any, sums: Any, n_states: int, n_actions: int, separate_visits: bool
+) -> None:
+    users, horizon = actions.shape
+    pairs = horizon * n_states * n_actions
+    for user in range(users):
+        for h in range(horizon):
+            pair = (h * n_states + states[user, h]) * n_actions + actions[user, h]
+            sums[pair * n_states + states[user, h + 1]] += 1
+            sums[pairs * n_states + pair] += rewards[user, h]
+            if separate_visits:
+                sums[pairs * n_states + pairs + pair] += 1

@@ -1,0 +1,246 @@
+"""Sums of shuffled bits: how many noise bits it takes, and what they cost.
+
+Every user sends, for each counter, her own bit and some noise bits, each as a message of its own. The shuffler permutes
+the messages of a counter, after which nothing is left of them but their sum: what she holds, and a binomial number.
+Proofs: docs/proofs/shuffled-bits.md, docs/proofs/shuffle-amplification.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
+
+__all__ = [
+    "BinarySums",
+    "NoiseBits",
+    "amplified_epsilon",
+    "closed_form_epsilon",
+    "numerical_delta",
+    "send_and_shuffle",
+    "shuffled_delta",
+    "shuffled_epsilon",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBits:
+    """What each user adds to a counter: so many bits, each set with probability ``bias``."""
+
+    each: int
+    bias: float
+
+    def variance(self, users: int) -> float:
+        """Of the noise of so many users together."""
+        return users * self.each * self.bias * (1.0 - self.bias)
+
+
+class BinarySums:
+    """The protocol for one batch: how much noise its users need.
+
+    Args:
+        moved: Counters that replacing one user moves up by one; she moves as many down.
+        epsilon, delta: What all of them together may cost.
+        paper: Use the constants that the paper prints, a share of epsilon for each of 3 H bits.
+        horizon: For the paper's constants.
+        dropout: The share of a batch that may vanish without the promise being broken.
+    """
+
+    def __init__(
+        self,
+        moved: int,
+        epsilon: float,
+        delta: float,
+        *,
+        paper: bool = False,
+        horizon: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        check_budget(epsilon, delta)
+        if delta == 0.0:
+            raise ValueError("delta is 0: noise bits run out at some number, so give a small delta above 0.")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout is {dropout}: the share of a batch that may vanish lies in [0, 1).")
+        self.moved, self.epsilon, self.delta, self.dropout, self.paper = moved, epsilon, delta, dropout, paper
+        if paper:
+            self.tau = 96.0 * math.log(2.0 / delta) / (epsilon / (3.0 * horizon)) ** 2
+            self.true_epsilon = shuffled_epsilon(math.ceil(self.tau), 0.5, moved, delta)
+        else:
+            self.tau = float(_least_fair_bits(moved, epsilon, delta))
+            self.true_epsilon = epsilon
+
+    def noise_bits(self, users: int) -> NoiseBits:
+        """Noise for a batch of so many users, of whom the planned share may vanish."""
+        sure = max(1, users - math.floor(self.dropout * users))
+        if self.paper:
+            if sure < self.tau:
+                return NoiseBits(math.ceil(self.tau / sure), 0.5)
+            return NoiseBits(1, self.tau / (2.0 * sure))
+        each = math.ceil(self.tau / sure)
+        return NoiseBits(each, _least_bias(sure * each, self.moved, self.epsilon, self.delta))
+
+    def spent(self, bits: NoiseBits, users: int, sent: int) -> float:
+        """The epsilon of a batch in which so many of its users sent their bits."""
+        if sent >= max(1, users - math.floor(self.dropout * users)):
+            return self.true_epsilon
+        return shuffled_epsilon(sent * bits.each, bits.bias, self.moved, self.delta)
+
+
+# What a binomial number hides ----------------------------------------------------------------------------------------
+
+
+def shuffled_epsilon(bits: int, bias: float, moved: int, delta: float) -> float:
+    """The epsilon at which sums with Binomial(bits, bias) noise are (epsilon, delta)-DP.
+
+    Replacing a user moves ``moved`` of the sums up by one, and as many down by one.
+    """
+    # All bits set, or none, and her own bit shows.
+    bare = moved * (bias**bits + (1.0 - bias) ** bits)
+    return math.inf if bare > delta else float(_composed(bits, bias, moved).get_epsilon_for_delta(delta))
+
+
+def shuffled_delta(bits: int, bias: float, moved: int, epsilon: float) -> float:
+    """The delta at which the same sums are (epsilon, delta)-DP."""
+    return float(_composed(bits, bias, moved).get_delta_for_epsilon(epsilon)) if bits else 1.0
+
+
+@lru_cache(maxsize=256)
+def _composed(bits: int, bias: float, moved: int) -> Any:
+    """The distribution of the privacy loss of all sums together, never below the true one."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    deviation = math.sqrt(bits * bias * (1.0 - bias))
+    # Beyond 10 deviations (and 60 bits, where there are few) lies less than 1e-20 of the mass: it counts as lost.
+    reach = 10.0 * deviation + 60.0
+    low, high = max(0, math.floor(bits * bias - reach)), min(bits, math.ceil(bits * bias + reach))
+    step = 1e-3 / max(deviation, 1.0)  # one bit's loss is near 1 / deviation, and is rounded up to this
+    k = np.arange(low - 1.0, high + 1.0)
+    with np.errstate(divide="ignore"):
+        # log P(k) / P(k + 1), by the ratio of the two: logarithms of factorials of millions have no digits to spare.
+        fall = np.log((k + 1.0) * (1.0 - bias)) - np.log((bits - k) * bias)
+    logs = -np.concatenate([[0.0], np.cumsum(fall[1:-1])])  # of P(low), ..., P(high), up to a constant
+    mass = np.exp(logs - logs.max())
+    mass /= mass.sum()
+
+    def of(losses: NDArray[np.float64]) -> Any:
+        """Of one counter, whose noise is k with probability ``mass`` and then costs ``losses``."""
+        seen = np.isfinite(losses)
+        places = np.ceil(losses[seen] / step).astype(np.int64)
+        masses = np.bincount(places - places.min(), mass[seen])
+        rounded = {int(places.min()) + i: float(part) for i, part in enumerate(masses) if part > 0.0}
+        lost = float(mass[~seen].sum()) + 1e-20  # with a bit more or less it could not have come about
+        return pld.PrivacyLossDistribution.create_from_rounded_probability(rounded, lost, step)
+
+    up, down = of(fall[1:]), of(-fall[:-1])
+    return up.self_compose(moved).compose(down.self_compose(moved))
+
+
+@lru_cache(maxsize=256)
+def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
+    """The least number of fair bits, to a thousandth."""
+    guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # of a Gaussian with that variance
+
+    def enough(bits: float) -> bool:
+        return shuffled_epsilon(math.ceil(bits), 0.5, moved, delta) <= epsilon
+
+    return math.ceil(_least(enough, max(1.0, guess), math.inf))
+
+
+@lru_cache(maxsize=4096)
+def _least_bias(bits: int, moved: int, epsilon: float, delta: float) -> float:
+    """The least bias of so many bits, to a thousandth; one half is enough."""
+    fair = _least_fair_bits(moved, epsilon, delta)
+    # The bias whose variance is that of the least fair bits: p (1 - p) N = M / 4.
+    guess = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - fair / bits)))
+    return _least(lambda bias: shuffled_epsilon(bits, bias, moved, delta) <= epsilon, guess, 0.5)
+
+
+def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
+    """The least number, to a thousandth, of which ``enough`` is true; it is of all larger ones, and of ``most``."""
+    low, high = 0.995 * guess, min(guess, most)
+    while high < most and not enough(high):
+        low, high = high, min(most, high * 1.02 if high < 1.1 * guess else high * 1.5)
+    while low > 1e-9 and enough(low):
+        low, high = low / 1.1, low
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# Amplification: shuffling what users have noised themselves ----------------------------------------------------------
+
+
+def amplified_epsilon(local: float, users: int, delta: float) -> float:
+    """The epsilon of so many shuffled reports, each of which is ``local``-LDP: the better of two bounds."""
+    return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta))
+
+
+def closed_form_epsilon(local: float, users: int, delta: float) -> float:
+    """Feldman, McMillan and Talwar 2021, theorem 3.1; the local epsilon where it does not apply."""
+    if users < 2 or local > math.log(users / (16.0 * math.log(2.0 / delta))):
+        return local
+    grown = math.exp(local)
+    inner = 8.0 * math.sqrt(grown * math.log(4.0 / delta) / users) + 8.0 * grown / users
+    return min(local, math.log1p(math.tanh(local / 2.0) * inner))
+
+
+@lru_cache(maxsize=1024)
+def _numerical_epsilon(local: float, users: int, delta: float) -> float:
+    """The least epsilon at which the numerical bound is below delta, by bisection from above."""
+    low, high = 0.0, local
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if numerical_delta(local, users, middle) <= delta else (middle, high)
+    return high
+
+
+def numerical_delta(local: float, users: int, epsilon: float) -> float:
+    """The delta of shuffled reports at ``epsilon``: theorem 3.2 of the same paper, evaluated.
+
+    Each of the other users is, with probability exp(-local), somebody who might as well be either version of the one
+    that is replaced. With C of them, half of them each in the mean, she hides among Binomial(C, 1/2).
+    """
+    if epsilon >= local:
+        return 0.0
+    from scipy.stats import binom
+
+    others, clone = users - 1, math.exp(-local)
+    w = 1.0 / (1.0 + math.exp(-local))
+    reach = 12.0 * math.sqrt(others * clone * (1.0 - clone)) + 60.0
+    low = max(0, math.floor(others * clone - reach))
+    high = min(others, math.ceil(others * clone + reach))
+    C = np.arange(low, high + 1)
+    chance = binom.pmf(C, others, clone)
+    grown = math.exp(epsilon)
+    # The ratio of the two laws at a is (w x + 1 - w) / ((1 - w) x + w) with x = a / (C - a + 1), and rises in a.
+    x = (grown * w - (1.0 - w)) / (w - (1.0 - w) * grown)
+    least = np.floor(x * (C + 1) / (1.0 + x)) + 1.0
+    at_or_above = binom.sf(least - 1, C, 0.5)  # she is not in the count
+    one_less = binom.sf(least - 2, C, 0.5)  # she is
+    with_her = w * one_less + (1.0 - w) * at_or_above
+    without_her = (1.0 - w) * one_less + w * at_or_above
+    inside = float((chance * np.maximum(with_her - grown * without_her, 0.0)).sum())
+    return inside + max(0.0, 1.0 - float(chance.sum()))  # what was not looked at counts in full
+
+
+# Messages, one by one ------------------------------------------------------------------------------------------------
+
+
+def send_and_shuffle(
+    held: NDArray[np.int64],  # [user, counter], the bits that users hold
+    bits: NoiseBits,
+    rng: np.random.Generator,
+) -> NDArray[np.int8]:  # [counter, message]
+    """Every message of a batch as the analyst sees it: by counter, in random order."""
+    users, counters = held.shape
+    noise = rng.random((counters, users, bits.each)) < bits.bias
+    messages = np.concatenate([held.T[:, :, None], noise], axis=2).astype(np.int8).reshape(counters, -1)
+    return np.asarray(rng.permuted(messages, axis=1))

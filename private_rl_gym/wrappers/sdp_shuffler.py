@@ -1,0 +1,194 @@
+"""Shuffle differential privacy: users noise their bits together, and a shuffler mixes them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Literal
+
+import gymnasium as gym
+
+from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.privacy.batches import ShuffledBits, ShuffledSums
+from private_rl_gym.privacy.guarantee import Guarantee, plain_number
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.ldp_user_side import check_calibration, with_seed
+
+__all__ = ["SDPShuffler"]
+
+
+class SDPShuffler(Boundary):
+    """Publishes, batch by batch, sums of bits that a shuffler has mixed: its users' own, and their noise.
+
+    Users trust the shuffler to mix and nobody to keep secrets. Each is in one batch. A batch closes when it is full, or
+    by ``publish``; its users then learn how many they are, and noise their bits accordingly. The last batch takes what
+    would be left over. Releases are sums over all batches so far; ``release.since(earlier)`` is what came after.
+
+    Privacy:
+        (epsilon, delta)-shuffle differential privacy under replacing one user: the messages of her batch, in random
+        order, are (epsilon, delta)-DP (docs/proofs/shuffled-bits.md), and no other batch knows of her
+        (docs/proofs/batched.md). Around ``LDPUserSide`` no noise is added: shuffling amplifies what users noised
+        themselves (docs/proofs/shuffle-amplification.md), and the ledger says both.
+
+    Example:
+        >>> import gymnasium as gym, private_rl_gym
+        >>> from private_rl_gym.wrappers import SDPShuffler
+        >>> env = gym.make("PrivateRL/RiverSwim-v0", horizon=20)
+        >>> board = SDPShuffler(env, epsilon=1.0, delta=1e-6, users=50_000, batch_size=5_000)
+        >>> board.serve([1] * 6, users=12_000)
+        12000
+        >>> board.release.users
+        10000
+        >>> print(board.ledger)
+        (1.0, 1e-06)-SDP, replace one user, 50000 users
+
+    Args:
+        env: Discrete spaces and a horizon; bare, or reports by ``LDPUserSide``.
+        epsilon: Of a user's whole episode. Around ``LDPUserSide`` it follows from hers.
+        delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
+        users: The number of users that may come; by default any number.
+        batch_size: Users in a batch.
+        calibration: ``"exact"`` for the least noise that does it, or ``"paper"`` for the printed constants, some sixty
+            times wider; the ledger says what they cost.
+        dropout: The share of a batch that may vanish before the shuffle, noise and all, without breaking the promise.
+            If more do (``drop_out``), the ledger says what is left of it.
+        simulation: ``"aggregate"`` draws the sum of the noise bits, ``"messages"`` makes and permutes every one of
+            them. The law is the same.
+        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+        secure: Draw noise from a cryptographic generator.
+        horizon: Largest number of steps, where the environment does not know it.
+    """
+
+    may_enclose: ClassVar[tuple[str, ...]] = ("LDPUserSide",)
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        epsilon: float | None = None,
+        delta: float | None = None,
+        users: int | None = None,
+        *,
+        batch_size: int = 1000,
+        calibration: Literal["exact", "paper"] = "exact",
+        dropout: float = 0.0,
+        simulation: Literal["aggregate", "messages"] = "aggregate",
+        seed: int | None = None,
+        secure: bool = False,
+        horizon: int | None = None,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            users=users,
+            batch_size=batch_size,
+            calibration=calibration,
+            dropout=dropout,
+            simulation=simulation,
+            seed=seed,
+            secure=secure,
+            horizon=horizon,
+        )
+        positive_integer(batch_size, "batch_size", "users in a batch")
+        super().__init__(env, horizon=horizon, users=users, publish_every=batch_size)
+        paper = check_calibration(calibration)
+        if simulation not in ("aggregate", "messages"):
+            raise ValueError(f"simulation is {simulation!r}: choose 'aggregate' or 'messages'.")
+        shuffler = NoiseSource(seed, secure=secure, role="shuffler")
+        plan: dict[str, Any] = {
+            "users": self.users,
+            "publish_every": self.publish_every,
+            "absorbing": self._inside.absorbing,
+        }
+        if self._inner is not None:
+            self._check_inner(epsilon, paper=paper, dropout=dropout, simulation=simulation)
+            inner = self._inner._board
+            self._delta = 1e-6 if delta is None else float(delta)
+            if not 0.0 < self._delta < 1.0:
+                raise ValueError(f"delta is {delta}: amplification by shuffling needs one in (0, 1).")
+            self._board = ShuffledSums(
+                inner.statistic, protocol=None, shuffler=shuffler, user_source=inner.user_source, **plan
+            )
+            self._inner._outer = self
+            return
+        if epsilon is None or delta is None:
+            raise ValueError(
+                "epsilon and delta are not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6."
+            )
+        self._delta = float(delta)
+        inside = self._inside
+        sizes = (inside.horizon, inside.n_states, inside.n_actions)
+        bits = inside.compiled and inside.model is not None and inside.model.reward_law == "bernoulli"
+        statistic = ShuffledBits(sizes, separate_visits=paper, bits=bits)
+        protocol = BinarySums(
+            statistic.moved, float(epsilon), self._delta, paper=paper, horizon=inside.horizon, dropout=dropout
+        )
+        self._notes: tuple[str, ...] = ()
+        if paper:
+            told = (
+                f"printed as epsilon = {epsilon:g}, which basic composition makes {2 * epsilon:g} for a replaced user"
+            )
+            self._notes = (f"calibration='paper', {told}; composed exactly it is what stands here",)
+            warnings.warn(f"calibration='paper' is {told}. The ledger states the exact cost.", stacklevel=2)
+        self._said = "sums of shuffled bits, noised by the users of each batch"
+        if dropout:
+            self._said += f", of whom a share of {dropout:g} may vanish"
+        self._board = ShuffledSums(
+            statistic,
+            protocol=protocol,
+            shuffler=shuffler,
+            by_message=simulation == "messages",
+            user_source=NoiseSource(seed, secure=secure, role="users"),
+            **plan,
+        )
+
+    def _check_inner(self, epsilon: float | None, *, paper: bool, dropout: float, simulation: str) -> None:
+        """What has no meaning around reports that users noised themselves."""
+        name = type(self._inner).__name__
+        if epsilon is not None:
+            raise ValueError(
+                f"epsilon is {epsilon} around {name}: no noise is added there, and what shuffling makes of its epsilon "
+                "follows. Leave it out; to choose the outcome, change the epsilon inside."
+            )
+        if paper or dropout or simulation != "aggregate":
+            raise ValueError(f"calibration, dropout and simulation are about noise bits, and {name} has none.")
+        assert self._inner is not None  # noqa: S101 - it was asked about
+        if self.users is not None and self._inner.users is not None and self._inner.users < self.users:
+            raise ValueError(f"users is {self.users}: the {name} inside was built for {self._inner.users}.")
+
+    _board: ShuffledSums
+
+    def drop_out(self, users: int = 1) -> None:
+        """So many users come, and vanish before the shuffle: nothing of theirs arrives, noise included."""
+        count = positive_integer(users, "users", "users who vanish")
+        with self._lock:
+            self._admit(count)
+            self._board.lose(count)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every user is promised, after all that has happened."""
+        found = self._of_bits() if self._inner is None else self._amplified(self._inner.guarantee)
+        return with_seed(found, self._board.user_source)
+
+    def _of_bits(self) -> Guarantee:
+        protocol, notes = self._board.protocol, self._notes
+        assert protocol is not None  # noqa: S101 - there is one without an inner boundary
+        worst = float(self._board.account[3])
+        if worst > protocol.true_epsilon:
+            notes = (*notes, "more users of a batch vanished than were planned for, and their noise with them")
+        return Guarantee("SDP", max(protocol.true_epsilon, worst), self._delta, self.users, self._said, notes=notes)
+
+    def _amplified(self, local: Guarantee) -> Guarantee:
+        """Of the smallest batch that there was or will be; reports that are not pure are not amplified here."""
+        least = self.publish_every if self.users is None else min(self.publish_every, self.users)
+        least = int(min(least, self._board.account[2]))
+        if local.delta > 0.0:
+            said = "shuffled reports; no amplification is claimed for reports with a delta"
+            return Guarantee("SDP", local.epsilon, local.delta, self.users, said)
+        epsilon = amplified_epsilon(local.epsilon, least, self._delta)
+        closed = closed_form_epsilon(local.epsilon, least, self._delta)
+        said = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {least} or more"
+        note = f"amplification: closed form {closed:.3g}, numerical bound {epsilon:.3g}"
+        return Guarantee("SDP", epsilon, self._delta, self.users, said, notes=(note,))

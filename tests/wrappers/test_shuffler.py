@@ -1,0 +1,214 @@
+"""The shuffler: batches, what they hide, and what the ledger says when users vanish."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from private_rl_gym.agents import DPUCBVI, UCBVI
+from private_rl_gym.privacy.shuffling import amplified_epsilon, shuffled_epsilon
+from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
+from tests.wrappers.stacks import A, H, S, river, same_release
+
+
+def shuffler(env=None, epsilon=1.0, delta=1e-6, users=40, **options):
+    return SDPShuffler(
+        river() if env is None else env, epsilon, delta, users, **{"batch_size": 8, "seed": 1, **options}
+    )
+
+
+RIGHT = np.ones((H, S), dtype=int)
+
+
+@pytest.mark.parametrize("users", [1, 2, 7, 8, 9, 15, 16, 17, 40, 100, 127])
+@pytest.mark.parametrize("chunk", [1, 3, 1000])
+def test_every_user_is_in_one_batch(users, chunk):
+    """Sum of batch sizes = K, for any K: the last batch takes what would be left over."""
+    board, sizes, before = shuffler(users=users), [], 0
+    while board.users_left:
+        board.serve(RIGHT, min(chunk, board.users_to_release, board.users_left))
+        if board.release.users > before:
+            sizes.append(board.release.users - before)
+            before = board.release.users
+    assert sum(sizes) == users
+    assert sizes[:-1] == [8] * (len(sizes) - 1)
+    assert users < 8 or 8 <= sizes[-1] < 16
+    assert board.release.version == len(sizes) == max(1, users // 8)
+    with pytest.raises(BudgetExhausted):
+        board.serve(RIGHT, 1)
+
+
+def test_batches_may_be_closed_early():
+    board = shuffler(users=None)
+    for size in (3, 1, 5):
+        board.serve(RIGHT, size)
+        assert board.publish().users == board.release.users
+    assert board.release.users == 9
+    assert board.publish().version == 3  # nobody came since
+
+
+def test_the_noise_is_what_the_release_says():
+    """Many batches of one policy: the sums scatter around the true ones as much as is stated, and not less."""
+    errors = []
+    for seed in range(60):
+        board, true = shuffler(seed=seed, users=24), OpenBillboard(river(), 24)
+        for one in (board, true):
+            one.unwrapped.reset(seed=3)
+            one.serve(RIGHT, 24)
+        errors.append(np.concatenate([(getattr(board.release, f) - getattr(true.release, f)).ravel() for f in "mr"]))
+        assert np.abs(errors[-1]).max() <= board.release.error_bound(0.01)
+    stated = board.release.noise_std
+    assert stated["m"] == pytest.approx(stated["r"])
+    assert np.std(errors) == pytest.approx(stated["m"], rel=0.02)
+    assert abs(np.mean(errors)) < 4 * stated["m"] / np.sqrt(np.size(errors))
+    assert stated["n"] == pytest.approx(stated["m"] * np.sqrt(S))
+
+
+def test_a_batch_can_be_taken_on_its_own():
+    board = shuffler(users=40)
+    board.serve(RIGHT, 8)
+    first = board.release
+    board.serve(RIGHT, 8)
+    second = board.release.since(first)
+    assert second.users == 8
+    assert second.noise_std["m"] == pytest.approx(first.noise_std["m"])  # fresh noise of one batch
+    assert board.release.noise_std["m"] == pytest.approx(first.noise_std["m"] * np.sqrt(2))
+    np.testing.assert_allclose(first.m + second.m, board.release.m)
+
+
+def test_message_by_message_is_the_same_in_law():
+    """Mean and spread of what is published agree, and nothing else is different."""
+    found = {}
+    for simulation in ("aggregate", "messages"):
+        rows = []
+        for seed in range(80):
+            board = shuffler(river(horizon=2), 8.0, 1e-2, users=6, batch_size=3, seed=seed, simulation=simulation)
+            board.unwrapped.reset(seed=0)
+            board.serve(np.ones((2, S), dtype=int), 6)
+            rows.append(np.concatenate([board.release.m.ravel(), board.release.r.ravel()]))
+        found[simulation] = np.array(rows)
+    spread = board.release.noise_std["m"]
+    for rows in found.values():
+        assert np.std(rows - rows.mean(axis=0)) == pytest.approx(spread, rel=0.05)
+    gap = found["aggregate"].mean(axis=0) - found["messages"].mean(axis=0)
+    assert np.abs(gap).max() < 5 * spread * np.sqrt(2 / 80)
+
+
+def test_rewards_that_are_no_bits_are_rounded_without_bias():
+    env = gym.wrappers.TransformReward(river(reward_law="fixed"), lambda _: 0.3)
+    board = shuffler(env, epsilon=50.0, users=4_000, batch_size=4_000)
+    board.serve(RIGHT, 4_000)
+    release = board.release
+    assert release.r.sum() / 4_000 == pytest.approx(0.3 * H, rel=0.03)
+    assert release.noise_std["r"] > release.noise_std["m"]  # the rounding is in it
+    assert abs(release.r.sum(axis=(1, 2)) - 1_200).max() < release.error_bound(0.01, "r") * S * A
+
+
+def test_the_ledger_says_what_it_costs():
+    board = shuffler(delta=1e-6)
+    assert str(board.ledger) == "(1.0, 1e-06)-SDP, replace one user, 40 users; seeded noise: for experiments"
+    assert "shuffle differential privacy" in board.ledger.sentence()
+    with pytest.warns(UserWarning, match="calibration='paper' is printed as epsilon = 1"):
+        paper = shuffler(calibration="paper")
+    assert paper.guarantee.epsilon < 0.1  # many times the noise, composed exactly
+    assert "printed as epsilon = 1" in str(paper.ledger)
+    paper.serve(RIGHT, 8)
+    board.serve(RIGHT, 8)
+    assert paper.release.noise_std["m"] > 10 * board.release.noise_std["m"]
+
+
+def test_users_who_vanish_are_in_the_ledger():
+    board = shuffler(dropout=0.25)
+    board.serve(RIGHT, 6)
+    board.drop_out(2)  # as planned
+    assert board.ledger.epsilon == 1.0
+    assert board.release.users == 8
+    bits = board._board.protocol.noise_bits(8)
+    board.serve(RIGHT, 3)
+    board.drop_out(5)
+    assert board.ledger.epsilon == pytest.approx(shuffled_epsilon(3 * bits.each, bits.bias, 2 * H, 1e-6))
+    assert board.ledger.epsilon > 1.2
+    assert "more users of a batch vanished than were planned for" in str(board.ledger)
+    board.drop_out(8)  # a batch that nobody is left of says nothing, and costs nothing
+    assert np.isfinite(board.ledger.epsilon)
+    assert board.users_left == 16
+
+
+def test_planned_drop_outs_cost_noise():
+    boards = [shuffler(dropout=share) for share in (0.0, 0.5)]
+    for board in boards:
+        board.serve(RIGHT, 8)
+    assert boards[1].release.noise_std["m"] == pytest.approx(boards[0].release.noise_std["m"] * np.sqrt(2), rel=0.05)
+
+
+def test_shuffling_amplifies_local_reports():
+    board = SDPShuffler(LDPUserSide(river(), 2.0), users=25_000, batch_size=10_000)
+    local, shuffled = board.ledger.entries
+    assert (local.model, local.epsilon) == ("LDP", 2.0)
+    assert shuffled.model == "SDP"
+    assert shuffled.epsilon == pytest.approx(amplified_epsilon(2.0, 10_000, 1e-6))
+    assert shuffled.epsilon < 0.5
+    assert board.ledger.epsilon == shuffled.epsilon
+    assert "closed form" in str(board.ledger)
+    assert "numerical bound" in str(board.ledger)
+    board.serve(RIGHT, 12_000)
+    assert board.release.users == 10_000
+    board.publish()  # a small batch hides less, and the ledger says so
+    assert board.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 2_000, 1e-6))
+    plain = LDPUserSide(river(), 2.0, users=25_000, publish_every=12_000)
+    plain.serve(RIGHT, 12_000)
+    assert board.release.noise_std["m"] == pytest.approx(plain.release.noise_std["m"])  # and no noise is added
+
+
+def test_reports_with_a_delta_are_not_amplified():
+    board = SDPShuffler(LDPUserSide(river(), 1.0, 1e-6, randomizer="gaussian"), users=20_000, batch_size=10_000)
+    assert board.ledger.epsilon == 1.0
+    assert "no amplification is claimed" in board.ledger.sentence()
+
+
+def test_a_shuffled_run_survives_a_restart(tmp_path):
+    boards = [shuffler() for _ in range(2)]
+    for board in boards:
+        board.unwrapped.reset(seed=2)
+        board.serve(RIGHT, 21)
+    boards[0].save_state(tmp_path / "state")
+    again = shuffler()
+    again.load_state(tmp_path / "state")
+    for board in (again, boards[1]):
+        board.serve(RIGHT, 19)
+    assert same_release(again.release, boards[1].release)
+    assert again.ledger.epsilon == boards[1].ledger.epsilon
+
+
+def test_agents_learn_behind_a_shuffler():
+    """A batch is only a slower board; around exact sums it would be the open one's."""
+    env = gym.make("PrivateRL/Garnet-v0", n_states=4, n_actions=2, horizon=5)
+    board = SDPShuffler(env, 1e3, 1e-6, 20_000, batch_size=200, seed=0)
+    board.unwrapped.reset(seed=0)
+    for kind in (DPUCBVI, UCBVI):
+        assert kind("TabularPolicy", board).board is board
+    agent = DPUCBVI("TabularPolicy", board, seed=0).learn(20_000 * 5)
+    model = env.unwrapped.model
+    assert model.value_of(agent.policy) > 0.9 * model.optimal_value()
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: SDPShuffler(river()), "epsilon and delta are not given"),
+        (lambda: shuffler(delta=0.0), "delta is 0: noise bits run out"),
+        (lambda: shuffler(batch_size=0), "batch_size is 0"),
+        (lambda: shuffler(dropout=1.5), "dropout is 1.5"),
+        (lambda: shuffler(simulation="both"), "simulation is 'both'"),
+        (lambda: shuffler(calibration="none"), "calibration is 'none'"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), 1.0), "epsilon is 1.0 around LDPUserSide: no noise is added"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), dropout=0.1), "are about noise bits, and LDPUserSide has none"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0, users=5), users=9), "was built for 5"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), delta=0.0), "amplification by shuffling needs one in"),
+        (lambda: shuffler(shuffler()), "SDPShuffler around SDPShuffler makes no sense"),
+        (lambda: JDPBillboard(shuffler(), 1.0, 1e-6, 5), "JDPBillboard around SDPShuffler makes no sense"),
+        (lambda: shuffler(JDPBillboard(river(), 1.0, 1e-6, 5)), "SDPShuffler around JDPBillboard makes no sense"),
+    ],
+)
+def test_bad_input_gets_a_sentence(build, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        build()
