@@ -5,6 +5,7 @@
 * ``PUCB`` - UBEV on private counters
 * ``PrivateUCBVI``, ``PrivateUCBPO`` - value iteration and policy optimisation with a Hoeffding bonus on private counts
 * ``DPUCBVI`` - the private Bernstein bonus
+* ``SDPPE``, ``APEVE`` - policy elimination in batches, and what it is around exact sums
 * ``RLSVI`` - exploration by noise, which is a guarantee of its own
 """
 
@@ -22,13 +23,27 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.psrl import PSRL
     from private_rl_gym.agents.pucb import PUCB, UBEV
     from private_rl_gym.agents.rlsvi import RLSVI
+    from private_rl_gym.agents.sdp_pe import APEVE, SDPPE
     from private_rl_gym.agents.ucbvi import UCBVI
 
-__all__ = ["DPUCBVI", "PSRL", "PUCB", "RLSVI", "UBEV", "UCBVI", "Agent", "PrivateUCBPO", "PrivateUCBVI"]
+__all__ = [
+    "APEVE",
+    "DPUCBVI",
+    "PSRL",
+    "PUCB",
+    "RLSVI",
+    "SDPPE",
+    "UBEV",
+    "UCBVI",
+    "Agent",
+    "PrivateUCBPO",
+    "PrivateUCBVI",
+]
 
 __getattr__ = lazy_names(
     __name__,
     {
+        "APEVE": "sdp_pe",
         "Agent": "base",
         "DPUCBVI": "dp_ucbvi",
         "PSRL": "psrl",
@@ -36,6 +51,7 @@ __getattr__ = lazy_names(
         "PrivateUCBPO": "private_ucbpo",
         "PrivateUCBVI": "private_ucbvi",
         "RLSVI": "rlsvi",
+        "SDPPE": "sdp_pe",
         "UBEV": "pucb",
         "UCBVI": "ucbvi",
     },

@@ -98,6 +98,14 @@ class Agent(ABC):
         """Take up what ``state`` gave."""
         del arrays
 
+    @property
+    def users_to_plan(self) -> int:
+        """How many users run the current policy before there may be another; until the next release, for most."""
+        return self._board.users_to_release
+
+    def ran(self, users: int) -> None:  # noqa: B027 - most agents wait for the next release
+        """Called when so many users have run the policy."""
+
     def prepare(self) -> None:  # noqa: B027 - most agents have nothing to prepare
         """Called when an environment is set: sizes are known from here on."""
 
@@ -218,11 +226,15 @@ class Agent(ABC):
         while served < users:
             self._plan_if_new()
             assert self._policy is not None  # noqa: S101 - planned just now
-            group = 1 if watch is not None else min(users - served, board.users_to_release)
+            group = 1 if watch is not None else min(users - served, self.users_to_plan)
             served += board.serve(self._policy, group, rng=self.rng)
             if watch is None:
                 self.num_timesteps += group * horizon
-            elif not tell(self, watch):
+                going = True
+            else:
+                going = tell(self, watch)
+            self.ran(group)
+            if not going:
                 break
             if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
                 logged = board.release.version

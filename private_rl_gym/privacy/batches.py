@@ -86,12 +86,18 @@ class ShuffledSums(PublicSums):
         **options: Any,
     ) -> None:
         self.protocol, self.shuffler, self.by_message = protocol, shuffler, by_message
-        self.published = np.zeros(statistic.cells)  # the sum over batches, as the analyst has it
-        # Of all batches: users, variance of the noise in one counter, least users in one, largest epsilon spent; and
-        # how many of the current batch have vanished.
-        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0])
+        self.shuffled = np.zeros(statistic.cells, dtype=np.int64)  # bits that were set, noise included
+        # Of all batches: users, variance of the noise in one counter, least users in one, largest epsilon spent;
+        # how many of the current batch have vanished; and the mean of all noise in one counter.
+        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0, 0.0])
         self._held: list[NDArray[np.int64]] = []  # of the current batch, where messages are made
         super().__init__(statistic, **options)
+        most = 0.0 if protocol is None else (protocol.tau + 4.0 * self.publish_every) * statistic.cells
+        if by_message and most > MOST_MESSAGES:
+            raise ValueError(
+                f"A batch would be {most:.2g} messages, too many to make one by one: take simulation='aggregate', "
+                "which has the same law, or smaller batches."
+            )
 
     @property
     def batched_users(self) -> int:
@@ -127,7 +133,7 @@ class ShuffledSums(PublicSums):
             self.gone += stop - start
             self.pending += stop - start
             start = stop
-            if self.pending == self.batch_size():
+            if self.pending >= (self.batch_size() or 1):
                 self._close()
 
     def publish(self) -> None:
@@ -141,7 +147,7 @@ class ShuffledSums(PublicSums):
             self.gone += 1
             self.pending += 1
             self.account[4] += 1
-            if self.pending == self.batch_size():
+            if self.pending >= (self.batch_size() or 1):
                 self._close()
 
     def _collect(self, users: Trajectories | None, start: int, stop: int) -> None:
@@ -156,31 +162,42 @@ class ShuffledSums(PublicSums):
             self._sums += bits
 
     def _close(self) -> None:
+        """Publish a batch: first all that can fail, then what changes."""
         size, sent = self.pending, self.pending - self.lost
-        spent, variance, noise = 0.0, 0.0, np.zeros(len(self._sums))
+        total, spent, variance, mean = self._sums, 0.0, 0.0, 0.0
         if self.protocol is not None and sent:
             bits = self.protocol.noise_bits(size)
-            spent, variance = self.protocol.spent(bits, size, sent), bits.variance(sent)
+            spent, variance, mean = (
+                self.protocol.spent(bits, size, sent),
+                bits.variance(sent),
+                sent * bits.each * bits.bias,
+            )
             if self.by_message:
-                held = np.array(self._held)
-                if held.size * (bits.each + 1) > MOST_MESSAGES:
-                    raise ValueError(
-                        f"{held.size * (bits.each + 1):,} messages are too many to make one by one: take "
-                        "simulation='aggregate', which has the same law."
-                    )
-                seen = send_and_shuffle(held, bits, self.shuffler.generator).sum(axis=1, dtype=np.int64)
-                noise += seen - self._sums
+                if len(self._held) != sent:
+                    raise RuntimeError("Messages of this batch are missing: nothing is published.")
+                total = send_and_shuffle(np.array(self._held), bits, self.shuffler.generator).sum(
+                    axis=1, dtype=np.int64
+                )
             else:
-                noise += self.shuffler.generator.binomial(sent * bits.each, bits.bias, len(self._sums))
-            noise -= sent * bits.each * bits.bias
-        self.published += self._sums * self.statistic.grid + noise
+                total = total + self.shuffler.generator.binomial(sent * bits.each, bits.bias, len(total))
+        # Whole numbers are summed, and the mean of all noise is taken off what is published: with rounding in between,
+        # the last digit would tell a count from its noise.
+        shuffled = self.shuffled + total
+        users, all_variance, least, worst, _, all_mean = self.account
+        account = (
+            users + size,
+            all_variance + variance,
+            min(least, sent or least),
+            max(worst, spent),
+            0.0,
+            all_mean + mean,
+        )
+        counts = self.statistic.counts((shuffled - account[5]) * self.statistic.grid, self.gone)
+        self.shuffled[:], self.account[:] = shuffled, account
         self._sums[:] = 0
         self._held.clear()
-        users, total, least, worst, _ = self.account
-        self.account[:] = users + size, total + variance, min(least, sent or least), max(worst, spent), 0.0
         self.pending = 0
         self.version += 1
-        counts = self.statistic.counts(self.published.copy(), self.gone)
         self.release = self.restored(counts, self.gone)
 
     def _law(self) -> Noise:
@@ -192,7 +209,7 @@ class ShuffledSums(PublicSums):
         """What is published, and the account of it."""
         if self._held:
             raise ValueError("A batch of messages is open: close it with publish(), then save.")
-        return super().arrays() | {"published": self.published, "account": self.account}
+        return super().arrays() | {"shuffled": self.shuffled, "account": self.account}
 
     def sources(self) -> dict[str, NoiseSource]:
         """Two: for what users round or noise themselves, and for noise bits."""

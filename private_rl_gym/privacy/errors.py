@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["BoundedError", "CombinedError", "ErrorLaw", "GaussianError", "LaplaceError", "NoError"]
+__all__ = ["BoundedError", "CombinedError", "ErrorLaw", "GaussianError", "LaplaceError", "NoError", "pack", "unpack"]
 
 
 class ErrorLaw(ABC):
@@ -35,6 +36,24 @@ class ErrorLaw(ABC):
     def since(self, earlier: ErrorLaw) -> ErrorLaw:
         """The error of what was added to a sum after ``earlier``: at worst both errors, on top of each other."""
         return CombinedError.of(self, earlier)
+
+
+def pack(law: ErrorLaw) -> dict[str, Any]:
+    """An error law as JSON can hold it."""
+    fields = {name: getattr(law, name) for name in law.__dataclass_fields__}  # type: ignore[attr-defined]
+    return {"law": type(law).__name__} | {k: pack(v) if isinstance(v, ErrorLaw) else v for k, v in fields.items()}
+
+
+def unpack(packed: dict[str, Any]) -> ErrorLaw:
+    """What ``pack`` made, as it was."""
+    kinds = {kind.__name__: kind for kind in (NoError, GaussianError, LaplaceError, BoundedError, CombinedError)}
+    fields: dict[str, Any] = {
+        name: unpack(v) if isinstance(v, dict) else v for name, v in packed.items() if name != "law"
+    }
+    if "weights" in fields:
+        fields["weights"] = tuple((float(count), float(weight)) for count, weight in fields["weights"])
+    law: ErrorLaw = kinds[packed["law"]](**fields)
+    return law
 
 
 @dataclass(frozen=True, slots=True)

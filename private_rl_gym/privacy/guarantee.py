@@ -114,6 +114,8 @@ def plain_number(number: float) -> str:
     """A number without the noise of floating point: nine digits, rounded up so as to promise nothing more."""
     if number == 0.0:
         return "0"
+    if not math.isfinite(number):
+        return "inf"
     digits = 8 - math.floor(math.log10(number))
     nearest = round(number, digits)
     if nearest < number * (1.0 - 1e-12):

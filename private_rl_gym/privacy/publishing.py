@@ -164,6 +164,11 @@ class PublicSums:
         """How many more users it takes until something new is published."""
         return self.publish_every - self.pending
 
+    @property
+    def closes_early(self) -> bool:
+        """Whether a batch may be ended at any time."""
+        return self.noise is None or isinstance(self.noise.counting, Batched)
+
     def _releases(self) -> int:
         """How many releases an error bound has to hold for; v (v + 1) for the v-th of an endless series."""
         if self.users is None:

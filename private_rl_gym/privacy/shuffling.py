@@ -29,6 +29,9 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
+LEAST_DELTA = 1e-12
+MOST_BITS = 1e10
+
 
 @dataclass(frozen=True, slots=True)
 class NoiseBits:
@@ -64,14 +67,24 @@ class BinarySums:
         dropout: float = 0.0,
     ) -> None:
         check_budget(epsilon, delta)
-        if delta == 0.0:
-            raise ValueError("delta is 0: noise bits run out at some number, so give a small delta above 0.")
+        if delta < LEAST_DELTA:
+            raise ValueError(
+                f"delta is {delta:g}: noise bits run out at some number, and what that costs is computed to "
+                f"{LEAST_DELTA:g}. Give a delta of that or more."
+            )
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout is {dropout}: the share of a batch that may vanish lies in [0, 1).")
         self.moved, self.epsilon, self.delta, self.dropout, self.paper = moved, epsilon, delta, dropout, paper
         if paper:
             self.tau = 96.0 * math.log(2.0 / delta) / (epsilon / (3.0 * horizon)) ** 2
-            self.true_epsilon = shuffled_epsilon(math.ceil(self.tau), 0.5, moved, delta)
+            # Fair bits, as few as there are, and bits of a bias, from as few users as there are up to any number.
+            sizes = [1, *(math.ceil(self.tau) * times for times in (1, 2, 100, 10_000))]
+            self.true_epsilon = max(self._cost(self.noise_bits(users), users) for users in sizes)
+            if not math.isfinite(self.true_epsilon):
+                raise ValueError(
+                    f"epsilon is {epsilon:g}: the paper's constants are for small ones, and so few noise bits protect "
+                    "nobody. Take calibration='exact'."
+                )
         else:
             self.tau = float(_least_fair_bits(moved, epsilon, delta))
             self.true_epsilon = epsilon
@@ -88,14 +101,18 @@ class BinarySums:
 
     def spent(self, bits: NoiseBits, users: int, sent: int) -> float:
         """The epsilon of a batch in which so many of its users sent their bits."""
-        if sent >= max(1, users - math.floor(self.dropout * users)):
+        if not self.paper and sent >= max(1, users - math.floor(self.dropout * users)):
             return self.true_epsilon
+        return self._cost(bits, sent)
+
+    def _cost(self, bits: NoiseBits, sent: int) -> float:
         return shuffled_epsilon(sent * bits.each, bits.bias, self.moved, self.delta)
 
 
 # What a binomial number hides ----------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=8192)
 def shuffled_epsilon(bits: int, bias: float, moved: int, delta: float) -> float:
     """The epsilon at which sums with Binomial(bits, bias) noise are (epsilon, delta)-DP.
 
@@ -111,7 +128,7 @@ def shuffled_delta(bits: int, bias: float, moved: int, epsilon: float) -> float:
     return float(_composed(bits, bias, moved).get_delta_for_epsilon(epsilon)) if bits else 1.0
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4)
 def _composed(bits: int, bias: float, moved: int) -> Any:
     """The distribution of the privacy loss of all sums together, never below the true one."""
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -146,6 +163,10 @@ def _composed(bits: int, bias: float, moved: int) -> Any:
 def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
     """The least number of fair bits, to a thousandth."""
     guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # of a Gaussian with that variance
+    if guess > MOST_BITS:
+        raise ValueError(
+            f"epsilon is {epsilon:g}: a batch would need {guess:.1g} noise bits a counter. Ask for a larger epsilon."
+        )
 
     def enough(bits: float) -> bool:
         return shuffled_epsilon(math.ceil(bits), 0.5, moved, delta) <= epsilon
@@ -180,6 +201,8 @@ def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
 
 def amplified_epsilon(local: float, users: int, delta: float) -> float:
     """The epsilon of so many shuffled reports, each of which is ``local``-LDP: the better of two bounds."""
+    if local > 20.0:  # nobody is a clone then, whatever the batch
+        return local
     return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta))
 
 
@@ -213,22 +236,23 @@ def numerical_delta(local: float, users: int, epsilon: float) -> float:
     from scipy.stats import binom
 
     others, clone = users - 1, math.exp(-local)
-    w = 1.0 / (1.0 + math.exp(-local))
+    w, v = 1.0 / (1.0 + math.exp(-local)), 1.0 / (1.0 + math.exp(local))
     reach = 12.0 * math.sqrt(others * clone * (1.0 - clone)) + 60.0
     low = max(0, math.floor(others * clone - reach))
     high = min(others, math.ceil(others * clone + reach))
     C = np.arange(low, high + 1)
     chance = binom.pmf(C, others, clone)
     grown = math.exp(epsilon)
-    # The ratio of the two laws at a is (w x + 1 - w) / ((1 - w) x + w) with x = a / (C - a + 1), and rises in a.
-    x = (grown * w - (1.0 - w)) / (w - (1.0 - w) * grown)
-    least = np.floor(x * (C + 1) / (1.0 + x)) + 1.0
+    # The ratio of the two laws at a is (w x + v) / (v x + w) with x = a / (C - a + 1), v = 1 - w, and rises in a.
+    x = (grown * w - v) / (-w * math.expm1(epsilon - local))
+    least = np.minimum(np.floor(x / (1.0 + x) * (C + 1)) + 1.0, C + 1.0)  # at C + 1 it is exp(local), above epsilon
     at_or_above = binom.sf(least - 1, C, 0.5)  # she is not in the count
     one_less = binom.sf(least - 2, C, 0.5)  # she is
-    with_her = w * one_less + (1.0 - w) * at_or_above
-    without_her = (1.0 - w) * one_less + w * at_or_above
+    with_her = w * one_less + v * at_or_above
+    without_her = v * one_less + w * at_or_above
     inside = float((chance * np.maximum(with_her - grown * without_her, 0.0)).sum())
-    return inside + max(0.0, 1.0 - float(chance.sum()))  # what was not looked at counts in full
+    # What was not looked at counts in full; and a little for the last digits of all this.
+    return inside * (1.0 + 1e-9) + max(0.0, 1.0 - float(chance.sum())) + 1e-14
 
 
 # Messages, one by one ------------------------------------------------------------------------------------------------

@@ -104,6 +104,12 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         inner = () if self._inner is None else self._inner.ledger.entries
         return Ledger((*inner, self.guarantee))
 
+    @property
+    def _terms(self) -> list[dict[str, Any]]:
+        """What a saved state has to have in common with the boundary that goes on from it."""
+        inner = [] if self._inner is None else self._inner._terms
+        return [*inner, {key: value for key, value in self.guarantee.to_dict().items() if key != "notes"}]
+
     # What goes out ---------------------------------------------------------------------------------------------------
 
     @property
@@ -120,6 +126,11 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     def users_to_release(self) -> int:
         """How many more users it takes until something new is published."""
         return self._board.users_to_release
+
+    @property
+    def closes_early(self) -> bool:
+        """Whether ``publish`` may end any batch: not where noise was planned for a number of releases."""
+        return self._board.closes_early
 
     def publish(self) -> Release:
         """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.

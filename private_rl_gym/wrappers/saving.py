@@ -196,7 +196,7 @@ def _fingerprint(board: Boundary) -> dict[str, Any]:
     noise = board._board.noise
     return {
         "kind of boundary": type(board).__name__,
-        "promise": [{k: v for k, v in entry.items() if k != "notes"} for entry in board.ledger.to_dict()["entries"]],
+        "promise": board._terms,
         "sizes": [board._inside.horizon, board._inside.n_states, board._inside.n_actions],
         "publish_every": board.publish_every,
         "number of users": board.users,

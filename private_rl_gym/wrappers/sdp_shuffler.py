@@ -92,6 +92,10 @@ class SDPShuffler(Boundary):
         )
         positive_integer(batch_size, "batch_size", "users in a batch")
         super().__init__(env, horizon=horizon, users=users, publish_every=batch_size)
+        self._agreed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "calibration": calibration}
+        self._agreed |= {"dropout": dropout, "simulation": simulation}
+        if self._inner is not None and users is None:
+            self._users = self._inner.users
         paper = check_calibration(calibration)
         if simulation not in ("aggregate", "messages"):
             raise ValueError(f"simulation is {simulation!r}: choose 'aggregate' or 'messages'.")
@@ -159,6 +163,11 @@ class SDPShuffler(Boundary):
 
     _board: ShuffledSums
 
+    @property
+    def _terms(self) -> list[dict[str, Any]]:
+        """What was agreed on; what is left of it changes with what happens."""
+        return [*([] if self._inner is None else self._inner._terms), self._agreed]
+
     def drop_out(self, users: int = 1) -> None:
         """So many users come, and vanish before the shuffle: nothing of theirs arrives, noise included."""
         count = positive_integer(users, "users", "users who vanish")
@@ -183,7 +192,8 @@ class SDPShuffler(Boundary):
     def _amplified(self, local: Guarantee) -> Guarantee:
         """Of the smallest batch that there was or will be; reports that are not pure are not amplified here."""
         least = self.publish_every if self.users is None else min(self.publish_every, self.users)
-        least = int(min(least, self._board.account[2]))
+        to_come = self._board.batch_size() if self.users_left else None
+        least = int(min(least, self._board.account[2], to_come or least))
         if local.delta > 0.0:
             said = "shuffled reports; no amplification is claimed for reports with a delta"
             return Guarantee("SDP", local.epsilon, local.delta, self.users, said)

@@ -117,7 +117,7 @@ def test_regret_is_exact():
         lambda env: JDPBillboard(LDPUserSide(env, 5.0), 5.0, 1e-6, 300, publish_every=10),
     ],
 )
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", sorted(set(OURS) - {"SDPPE", "APEVE"}))  # these close batches: test_sdp_pe.py
 def test_every_agent_runs_on_every_board(name, board):
     agent = getattr(agents, name)("TabularPolicy", board(river(horizon=5)), seed=0)
     agent.learn(5 * 300)

@@ -17,11 +17,11 @@ from stable_baselines3.common.logger import configure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from private_rl_gym import agents
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
 
 H, USERS, BATCH = 4, 60, 10
 CANARY = 0.123456789
-OURS = sorted(set(agents.__all__) - {"Agent"})
+OURS = sorted(set(agents.__all__) - {"Agent", "APEVE"})  # that is SDPPE
 
 
 def river():
@@ -44,6 +44,7 @@ class Canary(gym.Wrapper):
 
 BOARDS = {
     "jdp": lambda env: JDPBillboard(env, 2.0, 1e-6, USERS, publish_every=BATCH, seed=5),
+    "sdp": lambda env: SDPShuffler(env, 2.0, 1e-6, USERS, batch_size=BATCH, seed=5),
     "ldp": lambda env: LDPUserSide(env, 2.0, users=USERS, publish_every=BATCH, seed=5),
 }
 
@@ -54,7 +55,14 @@ def run(name, make, folder, monkeypatch, capsys, releases=None, agent=None):
     env.shown = releases is not None
     board = BOARDS[make](env)
     board.unwrapped.reset(seed=1 if releases is None else 2)
-    seen = {0: board.release}
+    seen, original = {0: board.release}, board._board.restored
+
+    def noted(counts, users):
+        release = original(counts, users)
+        seen[release.version] = release
+        return release
+
+    board._board.restored = noted
     if releases is not None:
         monkeypatch.setattr(type(board), "release", property(lambda self: releases[self._board.version]))
     folder.mkdir()
@@ -65,7 +73,6 @@ def run(name, make, folder, monkeypatch, capsys, releases=None, agent=None):
     for _ in range(USERS // BATCH):
         callback = CheckpointCallback(save_freq=5 * H, save_path=str(folder / "checkpoints"), verbose=2)
         model.learn(BATCH * H, callback=callback, log_interval=1, reset_num_timesteps=False)
-        seen[board.release.version] = board.release
     model.save(folder / "agent")
     print(repr(model.board), str(model.board.ledger), repr(model.policy), model.predict(0))
     with pytest.raises(RuntimeError) as refused:
@@ -108,11 +115,13 @@ def artefacts(folder, printed, refused):
     return found
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    ("name", "board"),
+    [(name, board) for name in OURS for board in BOARDS if (name, board) != ("SDPPE", "jdp")],
+)
 def test_every_artefact_is_made_from_releases_alone(name, board, tmp_path, monkeypatch, capsys):
     releases, first = run(name, board, tmp_path / "one", monkeypatch, capsys)
-    assert len(releases) == USERS // BATCH + 1
+    assert len(releases) > USERS // BATCH
     _, second = run(name, board, tmp_path / "two", monkeypatch, capsys, releases)
     assert len(first) > 10
     assert first.keys() == second.keys()

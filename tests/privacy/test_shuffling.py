@@ -147,6 +147,35 @@ def test_amplification_is_that_of_the_specification():
     assert amplified_epsilon(0.5, 10**6, DELTA) < amplified_epsilon(0.5, 10**4, DELTA) < 0.5
 
 
+@pytest.mark.parametrize("local", [15.0, 20.0, 22.0, 25.0, 40.0, 300.0, 2_000.0])
+@pytest.mark.parametrize(("users", "delta"), [(20, 1e-6), (50, 1e-9), (1_000, 1e-6)])
+def test_amplification_of_next_to_no_noise_is_none(local, users, delta):
+    """Found by attack: rounding emptied the best event, and promised 37 for reports that cost 300.
+
+    The best event is at least that all of C + 1 reports are of her version, which has probability w in one world and
+    1 - w in the other where nobody is a clone.
+    """
+    claimed = amplified_epsilon(local, users, delta)
+    nobody = math.exp((users - 1) * math.log1p(-math.exp(-local)))
+    w = 1 / (1 + math.exp(-local))
+    # exp(claimed) (1 - w), in logarithms
+    told = nobody * max(0.0, w - math.exp(min(700.0, claimed - local)) * w)
+    assert told <= delta * (1 + 1e-6)
+    assert claimed <= local
+
+
+@pytest.mark.parametrize(("horizon", "epsilon"), [(1, 15.0), (1, 12.0), (3, 40.0), (20, 1.0)])
+def test_the_papers_constants_cost_what_is_stated_for_any_number_of_users(horizon, epsilon):
+    """Found by attack: biased bits, of which there are few at a large epsilon, cost more than fair ones."""
+    protocol = BinarySums(3 * horizon, epsilon, DELTA, paper=True, horizon=horizon)
+    tau = math.ceil(protocol.tau)
+    for users in (1, 7, tau // 2 + 1, tau, tau + 1, 3 * tau, 10 * tau, 1_000 * tau):
+        bits = protocol.noise_bits(users)
+        true = shuffled_epsilon(users * bits.each, bits.bias, 3 * horizon, DELTA)
+        assert true <= max(protocol.true_epsilon, protocol.spent(bits, users, users)) * (1 + 1e-12)
+        assert protocol.spent(bits, users, users) <= protocol.true_epsilon * 1.01
+
+
 @pytest.mark.parametrize(("local", "users", "epsilon"), [(1.0, 4, 0.6), (2.0, 6, 0.5), (0.5, 8, 0.2)])
 def test_amplification_bounds_randomized_response_exactly(local, users, epsilon):
     """A user's bit among others' zeros, by randomized response: the count of ones is all that a shuffler leaves."""
@@ -163,6 +192,9 @@ def test_amplification_bounds_randomized_response_exactly(local, users, epsilon)
     ("build", "sentence"),
     [
         (lambda: BinarySums(40, 1.0, 0.0), "delta is 0: noise bits run out"),
+        (lambda: BinarySums(4, 1.0, 1e-16), "delta is 1e-16: noise bits run out"),
+        (lambda: BinarySums(80, 1e-5, 1e-6), "epsilon is 1e-05: a batch would need"),
+        (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "the paper's constants are for small ones"),
         (lambda: BinarySums(40, 1.0, 1e-6, dropout=1.0), "dropout is 1.0"),
         (lambda: BinarySums(40, 0.0, 1e-6), "epsilon"),
     ],

@@ -179,6 +179,87 @@ def test_a_shuffled_run_survives_a_restart(tmp_path):
     assert again.ledger.epsilon == boards[1].ledger.epsilon
 
 
+def test_a_state_goes_on_only_where_the_same_was_agreed(tmp_path):
+    """Found by attack: messages that nobody made are noise that is missing."""
+    board = shuffler(users=None)
+    board.serve(RIGHT, 7)
+    board.save_state(tmp_path / "state")
+    for other in ({"simulation": "messages"}, {"dropout": 0.3}, {"epsilon": 2.0}):
+        with pytest.raises(ValueError, match="differs in promise"):
+            shuffler(users=None, **other).load_state(tmp_path / "state")
+    messages = shuffler(users=None, simulation="messages")
+    messages.serve(RIGHT, 3)
+    with pytest.raises(ValueError, match=r"close it with publish\(\), then save"):
+        messages.save_state(tmp_path / "other")
+
+
+@pytest.mark.parametrize("stack", [lambda: shuffler(), lambda: shuffler(LDPUserSide(river(), 2.0), None, None)])
+def test_a_run_whose_promise_has_weakened_survives_a_restart(stack, tmp_path):
+    board = stack()
+    board.serve(RIGHT, 3)
+    board.drop_out(4)
+    board.publish()
+    board.save_state(tmp_path / "state")
+    again = stack()
+    again.load_state(tmp_path / "state")
+    assert again.ledger.epsilon == board.ledger.epsilon
+    assert str(again.ledger) == str(board.ledger)
+
+
+def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatch):
+    """Found by attack: a mean taken off the noise first leaves its trace in the last digit of a double."""
+
+    def published(held, noise):
+        class Fixed:
+            def binomial(self, _bits, _bias, cells):
+                return np.full(cells, noise)
+
+        board = shuffler(river(horizon=1), 4.0, users=None, batch_size=400)
+        board.serve(np.ones((1, S), dtype=int), 1)
+        monkeypatch.setattr(type(board._board.shuffler), "generator", property(lambda _: Fixed()))
+        board._board._sums[:] = held
+        board._board.pending = 400
+        board._board._close()
+        monkeypatch.undo()
+        return board.release.m.flat[0]
+
+    for total in range(60, 120):
+        assert len({published(total - noise, noise) for noise in range(28, 36)}) == 1
+
+
+def test_an_interrupt_while_a_batch_closes_loses_nobody(monkeypatch):
+    board = shuffler(users=None)
+    board._board.protocol.noise_bits(8)
+
+    def interrupt(users):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(board._board.protocol, "noise_bits", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        board.serve(RIGHT, 8)
+    assert board.release.version == 0
+    monkeypatch.undo()
+    board.serve(RIGHT, 8)
+    assert board.release.users == 9  # the batch closed with the next user
+    assert board._board.gone == 9 + board._board.pending == 16
+
+
+def test_a_promise_that_is_gone_can_be_read():
+    board = shuffler(batch_size=2_000, users=2_000)
+    board.drop_out(1_999)
+    board.serve(RIGHT, 1)
+    assert "(inf, 1e-06)-SDP" in str(board.ledger)
+    assert "inf" in board.ledger.sentence()
+
+
+def test_a_stack_is_held_to_the_fewest_users_and_the_smallest_batch():
+    assert SDPShuffler(LDPUserSide(river(), 2.0, users=100), batch_size=50).users == 100
+    board = SDPShuffler(LDPUserSide(river(), 2.0), users=1_500, batch_size=1_000)
+    board.serve(RIGHT, 1_490)
+    board.publish()
+    assert board.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 10, 1e-6))  # the ten who are to come
+
+
 def test_agents_learn_behind_a_shuffler():
     """A batch is only a slower board; around exact sums it would be the open one's."""
     env = gym.make("PrivateRL/Garnet-v0", n_states=4, n_actions=2, horizon=5)
@@ -197,6 +278,7 @@ def test_agents_learn_behind_a_shuffler():
         (lambda: SDPShuffler(river()), "epsilon and delta are not given"),
         (lambda: shuffler(delta=0.0), "delta is 0: noise bits run out"),
         (lambda: shuffler(batch_size=0), "batch_size is 0"),
+        (lambda: shuffler(simulation="messages", users=None, batch_size=10**6), "too many to make one by one"),
         (lambda: shuffler(dropout=1.5), "dropout is 1.5"),
         (lambda: shuffler(simulation="both"), "simulation is 'both'"),
         (lambda: shuffler(calibration="none"), "calibration is 'none'"),

@@ -1,0 +1,347 @@
+"""SDP-PE: policy elimination in stages, for batches."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.search import Everyone, Mixture, Model, NearBest
+from private_rl_gym.privacy.errors import pack, unpack
+from private_rl_gym.privacy.projection import project_counts
+from private_rl_gym.privacy.release import Release
+
+__all__ = ["APEVE", "SDPPE"]
+
+Segment = tuple[NDArray[np.int64], int]  # a policy [h, s], and how many users run it
+
+
+class SDPPE(Agent):
+    """Explore with the policies that are still active, a batch at a time, and eliminate those that look bad.
+
+    Bai, Talebi, Zhao, Cheng, Chen: No-regret Exploration in Shuffle Private Reinforcement Learning, algorithms 1 to 3
+    and theorem 6. Stage b has 2^b users for crude and 2^b for fine exploration, and forgets all batches before. Around
+    exact sums it is ``APEVE``.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: ``SDPShuffler``, or another board whose batches may be closed at any time: ``OpenBillboard``,
+            ``LDPUserSide``, ``JDPBillboard(counting="batched")``. Where it has ``users``, the last stage takes what is
+            left of them. Let its own batches be no smaller than a stage, or noise is added more often than needed.
+        search: ``"enumerate"`` lists all deterministic policies, as the paper does; ``"lagrangian"`` keeps the active
+            set implicit, as those within the gap of the best in the last stage's model, and is polynomial.
+        bonus: ``"theory"`` for the paper's gap and threshold, with its constant C = 1; ``"practical"`` for a gap of
+            2 (``gap_scale`` sqrt(H^3 S^2 A iota / L) + ``noise_scale`` H^2 S A sigma / L), sigma being the noise in a
+            count of visits, and for leaving out what was visited less often than that.
+        gap_scale: Multiplies the sampling term of a practical gap.
+        noise_scale: Multiplies its term for noise.
+        first_stage: The stage to begin with; by default the first with 8 users
+            for each stage, state and action.
+        most_policies: The largest number of policies to enumerate.
+        options: ``beta`` (the paper's delta), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = (
+        "beta",
+        "search",
+        "bonus",
+        "gap_scale",
+        "noise_scale",
+        "first_stage",
+        "most_policies",
+    )
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        search: Literal["enumerate", "lagrangian"] = "lagrangian",
+        bonus: Bonus = "practical",
+        gap_scale: float = 0.02,
+        noise_scale: float = 0.1,
+        first_stage: int | None = None,
+        most_policies: int = 65_536,
+        **options: Any,
+    ) -> None:
+        if search not in ("enumerate", "lagrangian"):
+            raise ValueError(f"search is {search!r}: choose 'enumerate' or 'lagrangian'.")
+        check_bonus(bonus, 1.0)
+        check_multiplier("gap_scale", gap_scale, "the gap")
+        check_multiplier("noise_scale", noise_scale, "the gap's term for noise", zero=True)
+        self.search, self.bonus, self.first_stage, self.most_policies = search, bonus, first_stage, most_policies
+        self.gap_scale, self.noise_scale = gap_scale, noise_scale
+        super().__init__(policy, env, **options)
+
+    # Algorithm 1: stages ---------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Begin with all policies, and the first stage."""
+        board = self._board
+        if not board.closes_early:
+            raise ValueError(
+                f"{type(self).__name__} closes batches itself, and this {type(board).__name__} planned its noise for a "
+                "number of releases: use SDPShuffler, or JDPBillboard with counting='batched'."
+            )
+        H, S, A = board.sizes
+        self._search = Everyone(H, S, A, self.most_policies) if self.search == "enumerate" else NearBest()
+        smallest = math.ceil(math.log2(8 * H * S * A))
+        self._stage = smallest if self.first_stage is None else self.first_stage
+        self._left = board.users_left  # for stages to come
+        self._gap = math.inf
+        self._refined: Model | None = None  # of the last stage: algorithm 1's estimates
+        self._since = board.release.with_certain_rows()  # where the current batch began
+        self._begin_stage()
+
+    def _begin_stage(self) -> None:
+        """Lines 1 to 4: 2^b users each; the last stage takes what is left, and loses nobody."""
+        length, left = 2**self._stage, self._left
+        if left is None or left >= 4 * length:
+            self._crude_users = self._fine_users = length
+        else:  # the next stage, of twice as many, would not fit
+            self._crude_users, self._fine_users = left // 2, left - left // 2
+        if left is not None:
+            self._left = left - self._crude_users - self._fine_users
+        H, S, A = self._board.sizes
+        self._layer, self._spread = 0, _shares(self._crude_users, H)
+        P = np.zeros((H, S + 1, A, S + 1))
+        P[..., S] = 1.0
+        self._crude = Model(P, np.zeros((H, S + 1, A)), np.append(np.full(S, 1.0 / S), 0.0))
+        self._plan_batch()
+
+    def _plan_batch(self) -> None:
+        """The next batch: a layer of crude exploration, or all of fine exploration."""
+        H, model = self.horizon, self._model()
+        layers, users = ([self._layer], self._spread[self._layer]) if self._layer < H else (range(H), self._fine_users)
+        found: list[Mixture] = []
+        for layer in layers:
+            found += self._search.most_visiting(model, layer, self._gap)
+        self._segments: list[Segment] = []
+        for mixture, count in zip(found, _shares(users, len(found)), strict=True):
+            self._segments += mixture.split(count)
+        self._place, self._done, self._waiting = 0, 0, False
+        self._running: Policy | None = None
+        if not self._segments:  # fewer users than layers: this batch is empty
+            self._finish_batch(None)
+
+    def _model(self) -> Model:
+        """What policies are judged by: crude estimates up to the current layer, and the last stage's for the rest.
+
+        Algorithm 2 leaves the layers beyond open, as visits do not depend on them; values, which the implicit active
+        set is made of, do.
+        """
+        if self._refined is None:
+            return self._crude
+        P = self._crude.transitions.copy()
+        P[self._layer :] = self._refined.transitions[self._layer :]
+        initial = self._crude.initial if self._layer else self._refined.initial
+        return Model(P, self._refined.rewards, initial)
+
+    def plan(self, release: Release) -> Policy:
+        """The policy of the users to come; when their batch is complete, what it says is taken up first."""
+        if self._waiting and release.users > self._since.users:
+            batch = release.since(self._since).with_certain_rows()
+            self._since = release
+            self._finish_batch(batch)
+        if self._finished:
+            return self._policy_of(self._search.best(self._refined or self._crude)[0])
+        if self._running is None:
+            self._running = self._policy_of(self._segments[self._place][0])
+        return self._running
+
+    @property
+    def _finished(self) -> bool:
+        return not self._segments
+
+    def _policy_of(self, table: NDArray[np.int64]) -> Policy:
+        H, S, A = self._board.sizes
+        return Policy.of(table, horizon=H, n_states=S, n_actions=A)
+
+    @property
+    def users_to_plan(self) -> int:
+        """Those who run the current segment."""
+        return 2**40 if self._finished else self._segments[self._place][1] - self._done
+
+    def ran(self, users: int) -> None:
+        """Go on to the next policy of the batch; after the last one, close the batch."""
+        if self._finished or self._waiting:
+            return
+        self._done += users
+        if self._done < self._segments[self._place][1]:
+            return
+        self._place, self._done, self._running, self._policy = self._place + 1, 0, None, None
+        if self._place == len(self._segments):
+            self._waiting = True
+            self._board.publish()
+
+    def _finish_batch(self, batch: Release | None) -> None:
+        """Algorithms 2 and 3, after their batches; and line 9 of algorithm 1."""
+        H = self.horizon
+        if self._layer < H:
+            if batch is not None:
+                self._estimate(self._crude, batch, self._layer)
+                if self._layer == 0:
+                    self._crude = Model(self._crude.transitions, self._crude.rewards, _initial(batch))
+            self._layer += 1
+            self._plan_batch()
+            return
+        if batch is not None:
+            refined = Model(np.zeros_like(self._crude.transitions), np.zeros_like(self._crude.rewards), _initial(batch))
+            for h in range(H):
+                self._estimate(refined, batch, h)
+            self._refined = refined
+            self._gap = self._width(batch)
+            if isinstance(self._search, Everyone):
+                self._search.eliminate(refined, self._gap)
+        if self._left == 0:
+            self._segments, self._waiting = [], False
+            return
+        self._stage += 1
+        self._begin_stage()
+
+    # Estimates -------------------------------------------------------------------------------------------------------
+
+    def _error(self, batch: Release) -> float:
+        """E of the paper; the projection assumes that counts are within E / 4."""
+        return 4.0 * batch.error_bound(self.beta) if self.bonus == "theory" else 0.0
+
+    @property
+    def iota(self) -> float:
+        """log(2 H A K / delta); where any number of users may come, K is that of a million."""
+        H, _, A = self._board.sizes
+        return math.log(2.0 * H * A * (self._board.users or 1_000_000) / self.beta)
+
+    def _estimate(self, model: Model, batch: Release, h: int) -> None:
+        """Transitions and rewards of one stage; what was seen too rarely (W) leads to the absorbing state."""
+        S = batch.n.shape[1]
+        E = self._error(batch)
+        m, n = project_counts(batch.m[h : h + 1], batch.n[h : h + 1], E)
+        m, n = m[0], n[0]
+        if self.bonus == "theory":  # C_1 = 6; without noise the sampling error asks for as much
+            rare = m < 6.0 * max(E, 1.0) * self.horizon**2 * self.iota
+        else:  # what is hardly seen at all
+            rare = np.broadcast_to((n < max(1.0, batch.noise_std["n"]))[..., None], m.shape)
+        P = np.where(rare, 0.0, m / np.maximum(n, 1e-9)[..., None])
+        model.transitions[h, :S, :, :S] = P
+        model.transitions[h, :S, :, S] = np.maximum(0.0, 1.0 - P.sum(axis=-1))
+        model.transitions[h, S, :, S] = 1.0
+        model.rewards[h, :S] = np.where(rare.all(axis=-1), 0.0, np.clip(batch.r[h] / np.maximum(n, 1.0), 0.0, 1.0))
+
+    def _width(self, batch: Release) -> float:
+        """How far below the best a policy may look and stay active: line 9 of algorithm 1."""
+        H, S, A = self._board.sizes
+        L = max(self._fine_users, 1)
+        sampling = math.sqrt(H**3 * S**2 * A * self.iota / L)
+        if self.bonus == "theory":
+            privacy: float = S**3 * A**2 * H**5 * self._error(batch) * self.iota / L
+            return 2.0 * (H * sampling + privacy)
+        noise: float = H**2 * S * A * batch.noise_std["n"] / L
+        return 2.0 * (self.gap_scale * sampling + self.noise_scale * noise)
+
+    def progress(self) -> dict[str, float]:
+        """Where the elimination stands."""
+        found = {"plan/stage": float(self._stage)}
+        if math.isfinite(self._gap):
+            found["plan/gap"] = self._gap
+        if isinstance(self._search, Everyone):
+            found["plan/active"] = float(self._search.active.sum())
+        return found
+
+    # Files -----------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything between two users: where the stage stands, and what it knows from releases."""
+        if self.board is None:
+            return {}
+        left = -1 if self._left is None else self._left
+        where = [self._stage, left, self._layer, self._crude_users, self._fine_users, self._place, self._done]
+        since = self._since
+        found = {
+            "where": np.array([*where, int(self._waiting)], dtype=np.int64),
+            "spread": np.array(self._spread, dtype=np.int64),
+            "gap": np.array([self._gap]),
+            "tables": np.array([table for table, _ in self._segments], dtype=np.int64),
+            "counts": np.array([count for _, count in self._segments], dtype=np.int64),
+            "since_users": np.array([since.version, since.users], dtype=np.int64),
+            "since_errors": np.frombuffer(
+                json.dumps({name: pack(law) for name, law in since.errors.items()}).encode(), dtype=np.uint8
+            ),
+            **{f"since_{family}": getattr(since, family) for family in "nmr"},
+            **_arrays("crude", self._crude),
+        }
+        if self._refined is not None:
+            found |= _arrays("refined", self._refined)
+        if isinstance(self._search, Everyone):
+            found["active"] = self._search.active
+        return found
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        if not arrays or self.board is None:
+            return
+        where = [int(number) for number in arrays["where"]]
+        self._stage, left, self._layer, self._crude_users, self._fine_users, self._place, self._done, waiting = where
+        self._left, self._waiting = None if left < 0 else left, bool(waiting)
+        self._spread = [int(number) for number in arrays["spread"]]
+        self._gap = float(arrays["gap"][0])
+        version, users = (int(number) for number in arrays["since_users"])
+        errors = json.loads(arrays["since_errors"].tobytes())
+        self._since = replace(
+            self._board.release,
+            version=version,
+            users=users,
+            errors={name: unpack(law) for name, law in errors.items()},
+            n=arrays["since_n"],
+            m=arrays["since_m"],
+            r=arrays["since_r"],
+        )
+        self._segments = list(zip(arrays["tables"], (int(count) for count in arrays["counts"]), strict=True))
+        self._crude = _model("crude", arrays)
+        self._refined = _model("refined", arrays) if "refined_initial" in arrays else None
+        if isinstance(self._search, Everyone):
+            self._search.active = arrays["active"].astype(bool)
+        self._running = None
+
+
+class APEVE(SDPPE):
+    """SDPPE's noiseless parent: the same elimination, for exact counts.
+
+    Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022.
+    """
+
+    def _error(self, batch: Release) -> float:
+        """Noise, if there is any, is not known to this agent."""
+        del batch
+        return 0.0
+
+
+def _shares(users: int, parts: int) -> list[int]:
+    """So many users in so many parts, as equal as they can be, none lost."""
+    each, more = divmod(users, parts)
+    return [each + (part < more) for part in range(parts)]
+
+
+def _initial(batch: Release) -> NDArray[np.float64]:
+    """Where users start, and the absorbing state, where nobody does."""
+    seen = np.maximum(batch.n[0].sum(axis=-1), 0.0)
+    share = seen / seen.sum() if seen.sum() > 0.0 else np.full(len(seen), 1.0 / len(seen))
+    return np.append(share, 0.0)
+
+
+def _arrays(name: str, model: Model) -> dict[str, NDArray[Any]]:
+    return {
+        f"{name}_transitions": model.transitions,
+        f"{name}_rewards": model.rewards,
+        f"{name}_initial": model.initial,
+    }
+
+
+def _model(name: str, arrays: dict[str, NDArray[Any]]) -> Model:
+    return Model(arrays[f"{name}_transitions"], arrays[f"{name}_rewards"], arrays[f"{name}_initial"])

@@ -1,0 +1,220 @@
+"""Which policy, of those that are still active, visits a state and action most? SDP-PE, algorithms 2 and 3.
+
+* ``Everyone`` - all deterministic policies, listed: exact, and for tiny problems only
+* ``NearBest`` - all policies whose value is within a gap of the best, never listed
+
+Models here have one state more than the problem, absorbing: what is too rare to be known leads there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.compiled import compiled
+
+__all__ = ["Everyone", "Mixture", "Model", "NearBest"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """An estimated model; the last state is absorbing, and pays nothing."""
+
+    transitions: NDArray[np.float64]  # [h, s, a, s'], with the absorbing state
+    rewards: NDArray[np.float64]  # [h, s, a], with the absorbing state
+    initial: NDArray[np.float64]  # [s], with the absorbing state
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Two deterministic policies, of which a share of the users runs the first and the others the second."""
+
+    first: NDArray[np.int64]  # [h, s]
+    second: NDArray[np.int64]  # [h, s]
+    share: float
+    visits: float  # the probability of a visit
+
+    def split(self, users: int) -> list[tuple[NDArray[np.int64], int]]:
+        """Who runs what: all of ``users``, none twice."""
+        first = round(self.share * users)
+        return [(table, count) for table, count in ((self.first, first), (self.second, users - first)) if count]
+
+
+class NearBest:
+    """Policies whose value in a model is within ``gap`` of the best: searched by backward induction.
+
+    The most visiting one maximises visits + lambda value, for the least lambda at which its value is large enough. If
+    no single policy meets the bound exactly, two that lie on its sides are mixed.
+    """
+
+    def most_visiting(self, model: Model, layer: int, gap: float) -> list[Mixture]:
+        """For every (s, a) of the problem at stage ``layer``, state by state."""
+        P, r, d = model.transitions, model.rewards, model.initial
+        firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap)
+        return [
+            Mixture(firsts[i][:, :-1], seconds[i][:, :-1], float(shares[i]), float(visits[i]))
+            for i in range(len(shares))
+        ]
+
+    def best(self, model: Model) -> tuple[NDArray[np.int64], float]:
+        """The best policy, and its value."""
+        P, r, d = model.transitions, model.rewards, model.initial
+        actions = np.empty(r.shape[:2], dtype=np.int64)
+        _greedy(P, r, 1.0, -1, 0, 0, actions)
+        _, value = _worth(P, r, d, actions, 0, 0, 0)
+        return actions[:, :-1], float(value)
+
+
+class Everyone:
+    """All A^(S H) deterministic policies, of which some are still active.
+
+    A policy is one rule a stage, of A^S; its number has one digit a stage. Visits depend on the rules before, values on
+    those after: each beginning and each end is computed once.
+
+    Args:
+        horizon, n_states, n_actions: Of the problem, without the absorbing state.
+        most: The largest number of policies to list.
+    """
+
+    def __init__(self, horizon: int, n_states: int, n_actions: int, most: int) -> None:
+        if n_states * horizon * np.log(n_actions) > np.log(most) + 1e-9:
+            raise ValueError(
+                f"There are {n_actions}^{n_states * horizon} deterministic policies, and search='enumerate' lists at "
+                f"most {most:,}: take search='lagrangian', or a smaller problem."
+            )
+        self.horizon, self.n_states, self.n_actions = horizon, n_states, n_actions
+        count = n_actions**n_states
+        self.rules = np.array([np.unravel_index(i, (n_actions,) * n_states) for i in range(count)])  # [rule, s]
+        self.active = np.ones((count,) * horizon, dtype=bool)
+
+    def table(self, number: int) -> NDArray[np.int64]:
+        """The policy of that number, ``[h, s]``."""
+        return self.rules[list(np.unravel_index(number, self.active.shape))]
+
+    def values(self, model: Model) -> NDArray[np.float64]:  # as `active`
+        """The value of every policy."""
+        S, count = self.n_states, len(self.rules)
+        states = np.arange(S)
+        V = np.zeros((1, S + 1))  # [end, s]
+        for h in reversed(range(self.horizon)):
+            reward = model.rewards[h][states, self.rules]  # [rule, s]
+            step = model.transitions[h][states, self.rules]  # [rule, s, s']
+            inside = reward[:, None] + np.einsum("rst,et->res", step, V)
+            V = np.concatenate([inside, np.zeros((count, len(V), 1))], axis=2).reshape(-1, S + 1)
+        return np.asarray(V @ model.initial).reshape(self.active.shape)
+
+    def most_visiting(self, model: Model, layer: int, gap: float = 0.0) -> list[Mixture]:
+        """For every (s, a) at stage ``layer``, state by state; the gap was applied when policies were eliminated."""
+        del gap
+        S, A, count = self.n_states, self.n_actions, len(self.rules)
+        reach = model.initial[None]  # [beginning, s]
+        for h in range(layer):
+            step = model.transitions[h][np.arange(S), self.rules]  # [rule, s, s']
+            onwards = np.einsum("bs,rst->brt", reach[:, :S], step)
+            onwards[..., S] += reach[:, None, S]
+            reach = onwards.reshape(-1, S + 1)
+        ends = self.active.reshape(len(reach), count, -1)
+        any_end = ends.any(axis=2)  # [beginning, rule]
+        found = []
+        for s in range(S):
+            for a in range(A):
+                fits = any_end & (self.rules[:, s] == a)
+                visits = np.where(fits, reach[:, s, None], -1.0)
+                place = int(np.argmax(visits))
+                if visits.flat[place] < 0.0:  # nobody who is active does a there
+                    place = int(np.argmax(any_end))
+                beginning, rule = divmod(place, count)
+                number = place * ends.shape[2] + int(np.argmax(ends[beginning, rule]))
+                table = self.table(number)
+                found.append(Mixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
+        return found
+
+    def eliminate(self, model: Model, gap: float) -> None:
+        """Policies whose value is further than ``gap`` below that of the best active one are out."""
+        values = np.where(self.active, self.values(model), -np.inf)
+        self.active &= values >= values.max() - gap
+
+    def best(self, model: Model) -> tuple[NDArray[np.int64], float]:
+        """The best active policy, and its value."""
+        values = np.where(self.active, self.values(model), -np.inf)
+        number = int(np.argmax(values))
+        return self.table(number), float(values.flat[number])
+
+
+@compiled
+def _greedy(P: Any, r: Any, weight: float, layer: int, s0: int, a0: int, actions: Any) -> None:
+    """Backward induction on weight * r, and 1 for being in (s0, a0) at stage ``layer``."""
+    H, S, A = r.shape
+    following, v = np.zeros(S), np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            best = -1.0
+            for a in range(A):
+                q = weight * r[h, s, a]
+                if h == layer and s == s0 and a == a0:
+                    q += 1.0
+                for t in range(S):
+                    q += P[h, s, a, t] * following[t]
+                if q > best:
+                    best, actions[h, s] = q, a
+            v[s] = best
+        following, v = v, following
+
+
+@compiled
+def _worth(P: Any, r: Any, d: Any, actions: Any, layer: int, s0: int, a0: int) -> Any:
+    """Visits to (s0, a0) at stage ``layer``, and the value, of one policy."""
+    H, S, _ = r.shape
+    reach, value, visits = d.copy(), 0.0, 0.0
+    for h in range(H):
+        if h == layer and actions[h, s0] == a0:
+            visits = reach[s0]
+        onwards = np.zeros(S)
+        for s in range(S):
+            a = actions[h, s]
+            value += reach[s] * r[h, s, a]
+            for t in range(S):
+                onwards[t] += reach[s] * P[h, s, a, t]
+        reach = onwards
+    return visits, value
+
+
+@compiled
+def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
+    """The most visiting mixtures for all (s, a) of a stage, under value >= best - gap."""
+    H, S, A = r.shape
+    pairs = (S - 1) * A
+    firsts, seconds = np.zeros((pairs, H, S), dtype=np.int64), np.zeros((pairs, H, S), dtype=np.int64)
+    shares, found = np.ones(pairs), np.zeros(pairs)
+    trial = np.zeros((H, S), dtype=np.int64)
+    best = np.zeros((H, S), dtype=np.int64)
+    _greedy(P, r, 1.0, -1, 0, 0, best)
+    _, largest = _worth(P, r, d, best, 0, 0, 0)
+    least = largest - gap
+    for pair in range(pairs):
+        s, a = pair // A, pair % A
+        low, high = 1e-9, 1e3
+        _greedy(P, r, low, layer, s, a, firsts[pair])
+        visits, value = _worth(P, r, d, firsts[pair], layer, s, a)
+        if value >= least:
+            seconds[pair], found[pair] = firsts[pair], visits
+            continue
+        seconds[pair] = best  # on the other side of the bound
+        other_visits, other_value = _worth(P, r, d, best, layer, s, a)
+        for _ in range(40):
+            middle = math.sqrt(low * high)
+            _greedy(P, r, middle, layer, s, a, trial)
+            now_visits, now_value = _worth(P, r, d, trial, layer, s, a)
+            if now_value >= least:
+                high, other_visits, other_value = middle, now_visits, now_value
+                seconds[pair] = trial
+            else:
+                low, visits, value = middle, now_visits, now_value
+                firsts[pair] = trial
+        shares[pair] = min(1.0, max(0.0, (other_value - least) / max(other_value - value, 1e-300)))
+        found[pair] = shares[pair] * visits + (1.0 - shares[pair]) * other_visits
+    return firsts, seconds, shares, found
