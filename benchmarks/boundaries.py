@@ -14,7 +14,8 @@ import numpy as np
 from rows import Row, best_of, report
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.wrappers import Boundary, JDPBillboard, LDPUserSide, OpenBillboard
+from private_rl_gym.agents import SDPPE
+from private_rl_gym.wrappers import Boundary, JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 
 def river() -> gym.Env:
@@ -57,6 +58,23 @@ def against_open(randomizer: str) -> Row:
     )
 
 
+def shuffled() -> Row:
+    """A batch of 10,000 users, closed: 1,680 binomial numbers."""
+    value = microseconds_a_user(SDPShuffler(river(), 1.0, 1e-6, batch_size=10_000), 100_000, 10_000)
+    return Row("shuffle a batch of 10,000 users, per user", value, "microseconds", 2, at_least=False)
+
+
+def elimination() -> Row:
+    """SDP-PE by Lagrangian search, S = 20, A = 4, H = 10, K = 2^17."""
+    env = gym.make("PrivateRL/Garnet-v0", n_states=20, n_actions=4, horizon=10, branching=3)
+    board = SDPShuffler(env, 1.0, 1e-6, 2**17, batch_size=2**17)
+    agent = SDPPE("TabularPolicy", board, seed=0)
+    start = time.perf_counter()
+    agent.learn(2**17 * 10)
+    seconds = time.perf_counter() - start
+    return Row("SDPPE, S = 20, A = 4, H = 10, 2^17 users", seconds, "seconds", 120, at_least=False)
+
+
 def a_million_users() -> Row:
     """A million users, 255,000 sums (S = 50, A = 10, H = 10), 200 releases: the most memory this process ever had."""
     env = gym.make("PrivateRL/Garnet-v0", n_states=50, n_actions=10, horizon=10, branching=5)
@@ -79,8 +97,10 @@ def main() -> None:
         lambda: central("honaker-tree", "laplace", float("inf")),
         lambda: central("k-ary-tree", "laplace", float("inf")),
         batches,
+        shuffled,
         *(lambda name=name: against_open(name) for name in ("one-step", "unary", "laplace", "gaussian")),
         a_million_users,
+        elimination,
     )
     sys.exit(report(measures))
 

@@ -30,9 +30,11 @@ def setup(app):
 def draw_learning(app):
     found = learning.curves(users=20_000, seeds=2)
     learning.draw(found).savefig(Path(app.srcdir) / "generated" / "learning.png", dpi=130)
+    found = learning.curves(users=50_000, seeds=5, agent=learning.TRUST)
+    learning.draw(found, learning.TRUST).savefig(Path(app.srcdir) / "generated" / "learning-trust.png", dpi=130)
     for agent in learning.AGENTS:
-        found = learning.curves(users=5_000, seeds=1, agent=agent)
-        learning.draw(found).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
+        found = learning.curves(users=50_000 if agent == "SDPPE" else 5_000, seeds=1, agent=agent)
+        learning.draw(found, agent).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
     hard.main(["--users", "10000", "--seeds", "2", "--out", str(Path(app.srcdir) / "generated")])
 
 

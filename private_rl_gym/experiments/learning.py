@@ -18,17 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import DPUCBVI, PSRL, PUCB, RLSVI, UCBVI, PrivateUCBPO, PrivateUCBVI
+from private_rl_gym.agents import APEVE, DPUCBVI, PSRL, PUCB, RLSVI, SDPPE, UCBVI, PrivateUCBPO, PrivateUCBVI
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.oracle import RegretCallback
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Curve", "curves", "draw", "main"]
 
+TRUST = "trust"
 COLORS = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#D55E00")
 
 
@@ -42,6 +43,13 @@ class Curve:
 
 
 Maker = Callable[[gym.Env[Any, Any]], Agent]
+
+
+def problem(agent: str | None = None) -> gym.Env[Any, Any]:
+    """What is learned: RiverSwim, or a smaller problem for policy elimination, which explores every corner of it."""
+    if agent == "SDPPE":
+        return gym.make("PrivateRL/Garnet-v0", n_states=5, n_actions=2, horizon=5, branching=2)
+    return gym.make("PrivateRL/RiverSwim-v0", horizon=20)
 
 
 def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker]:
@@ -60,7 +68,27 @@ def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker
             "TabularPolicy", LDPUserSide(env, epsilon, users=users, publish_every=100, seed=seed), seed=seed
         )
 
+    def sdp(kind: type[Agent], epsilon: float, batch: int) -> Maker:
+        return lambda env: kind(
+            "TabularPolicy", SDPShuffler(env, epsilon, 1e-6, users, batch_size=batch, seed=seed), seed=seed
+        )
+
     reference = {"UCBVI, not private": plain(UCBVI)}
+    if agent == TRUST:
+        return {
+            "exact sums, not private": plain(DPUCBVI),
+            "JDP: a billboard is trusted": jdp(DPUCBVI, 10.0),
+            "SDP: a shuffler is trusted": sdp(DPUCBVI, 10.0, max(1, users // 25)),
+            "LDP: nobody is trusted": ldp(DPUCBVI, 10.0),
+        }
+    if agent == "SDPPE":
+        exact: Maker = lambda env: APEVE(  # noqa: E731 - as the others
+            "TabularPolicy", OpenBillboard(env, users, publish_every=users), seed=seed
+        )
+        return {
+            "APEVE, exact sums": exact,
+            **{f"SDPPE, SDP, epsilon = {epsilon:g}": sdp(SDPPE, epsilon, users) for epsilon in (10.0, 1.0)},
+        }
     if agent is None:
         return {
             **reference,
@@ -89,7 +117,7 @@ PRIVATE: dict[str, type[Agent]] = {
     "PrivateUCBPO": PrivateUCBPO,
     "PrivateUCBVI": PrivateUCBVI,
 }
-AGENTS = ("UCBVI", *PRIVATE, "RLSVI", "PSRL")
+AGENTS = ("UCBVI", *PRIVATE, "SDPPE", "RLSVI", "PSRL")
 
 
 def curves(
@@ -100,7 +128,7 @@ def curves(
     for name in learners(users, 0, agent):
         rows, promise = [], ""
         for seed in range(seeds):
-            env = gym.make("PrivateRL/RiverSwim-v0", horizon=20)
+            env = problem(agent)
             env.reset(seed=1000 + seed)
             learner, oracle = learners(users, seed, agent)[name](env), RegretCallback()
             learner.learn(users * learner.horizon, callback=oracle)
@@ -112,21 +140,24 @@ def curves(
     return found
 
 
-def draw(found: list[Curve]) -> Figure:
+def draw(found: list[Curve], agent: str | None = None) -> Figure:
     """Mean regret with the range over seeds, and the line of never learning."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    model = gym.make("PrivateRL/RiverSwim-v0", horizon=20).unwrapped.model  # type: ignore[attr-defined]
+    model = problem(agent).unwrapped.model  # type: ignore[attr-defined]
     users = np.arange(1, found[0].regret.shape[1] + 1)
-    never = (model.optimal_value() - model.value_of([0] * 6)) * users
-    axes.plot(users, never, ":", color="#999999", label="always left")
+    never = (model.optimal_value() - model.value_of([0] * model.n_states)) * users
+    axes.plot(users, never, ":", color="#999999", label="always action 0")
     for curve, color in zip(found, COLORS, strict=False):
         axes.plot(users, curve.regret.mean(axis=0), color=color, label=curve.name)
         axes.fill_between(users, curve.regret.min(axis=0), curve.regret.max(axis=0), color=color, alpha=0.2, lw=0)
     axes.set(xlabel="users", ylabel="regret", yscale="log", ylim=(10, None))
-    axes.set_title("RiverSwim, H = 20: true epsilon, replace one user, delta = 1e-6 (JDP) or 0 (LDP)", fontsize=10)
+    where = "Garnet, S = 5, A = 2, H = 5" if agent == "SDPPE" else "RiverSwim, H = 20"
+    if agent == TRUST:
+        where += ", DP-UCBVI, epsilon = 10"
+    axes.set_title(f"{where}: true epsilon, replace one user, delta = 1e-6, or 0 (LDP)", fontsize=10)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -138,6 +169,7 @@ def main(arguments: list[str] | None = None) -> Path:
     parser.add_argument("--users", type=int, default=50_000, help="users to learn from (default: 50000)")
     parser.add_argument("--seeds", type=int, default=5, help="runs of every learner (default: 5)")
     parser.add_argument("--agent", choices=AGENTS, help="the ways to run one agent, in place of the comparison")
+    parser.add_argument("--trust", action="store_true", help="the three trust models, in place of the comparison")
     parser.add_argument("--out", type=Path, default=Path("learning"), help="folder (default: learning)")
     options = parser.parse_args(arguments)
     try:
@@ -145,12 +177,15 @@ def main(arguments: list[str] | None = None) -> Path:
         positive_integer(options.seeds, "--seeds", "runs")
     except ValueError as error:
         parser.error(str(error))
+    if options.trust and options.agent:
+        parser.error("--trust and --agent are two comparisons: choose one.")
+    agent = TRUST if options.trust else options.agent
     print(f"{options.seeds} runs of {options.users:,} users each; some seconds a run.", flush=True)
-    found = curves(options.users, options.seeds, lambda line: print(line, flush=True), options.agent)
+    found = curves(options.users, options.seeds, lambda line: print(line, flush=True), agent)
     options.out.mkdir(parents=True, exist_ok=True)
-    name = "learning" if options.agent is None else f"learning-{options.agent}"
+    name = "learning" if agent is None else f"learning-{agent}"
     path: Path = options.out / f"{name}.png"
-    draw(found).savefig(path, dpi=130)
+    draw(found, agent).savefig(path, dpi=130)
     numbers = {curve.name: {"promise": curve.promise, "regret": curve.regret[:, -1].tolist()} for curve in found}
     path.with_suffix(".json").write_text(json.dumps(numbers, indent=2))
     print(f"The figure: {path}", file=sys.stdout)

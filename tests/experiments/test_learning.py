@@ -20,6 +20,19 @@ def test_curves_figure_and_numbers(tmp_path, capsys):
     assert all(len(row["regret"]) == 2 and min(row["regret"]) > 0 for row in numbers.values())
 
 
+def test_trust_models_are_compared_at_one_true_epsilon(tmp_path):
+    path = learning.main(["--trust", "--users", "300", "--seeds", "1", "--out", str(tmp_path)])
+    assert path.name == "learning-trust.png"
+    numbers = json.loads(path.with_suffix(".json").read_text())
+    promises = {name[:3]: row["promise"].split("-")[0] for name, row in numbers.items()}
+    assert promises.pop("exa").startswith("no privacy")
+    assert {name: float(promise.strip("(").split(",")[0]) for name, promise in promises.items()} == {
+        "JDP": 10.0,
+        "SDP": 10.0,
+        "LDP": 10.0,
+    }
+
+
 def test_regret_never_falls():
     for curve in learning.curves(users=200, seeds=1):
         assert (curve.regret[:, 1:] >= curve.regret[:, :-1] - 1e-9).all()
