@@ -38,7 +38,7 @@ class Actor:
         rows = observations[None] if single else observations
         states = rows[:, 1] if timed else rows - int(getattr(agent.observation_space, "start", 0))
         stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
-        policy = agent.policy
+        policy = agent.best_policy()
         last = policy.horizon - 1
         actions = np.empty(len(rows), dtype=np.int64)
         for row, (stage, where) in enumerate(zip(np.minimum(stages, last), states, strict=True)):

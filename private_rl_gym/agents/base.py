@@ -50,6 +50,9 @@ class Agent(ABC):
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
     """Names of the constructor's arguments that a saved agent is built again with."""
 
+    keeps_policy: ClassVar[bool] = True
+    """Whether a loaded agent acts by the policy that it learned until another board says something new."""
+
     secret_randomness: ClassVar[bool] = False
     """Whether the agent's own randomness protects users: then it is not saved, unless a seed has given it away."""
 
@@ -77,6 +80,8 @@ class Agent(ABC):
         self.board: Boundary | None = None
         self._policy: Policy | None = None
         self._planned: int | None = None  # the version that the policy was planned from
+        self._identity: str | None = None  # of the board that was met last; a restored one has another
+        self._loaded: tuple[str | None, dict[str, NDArray[Any]], int | None, Policy | None] | None = None
         self._in_episode = False  # callbacks hear of a user's steps: her policy is the current one
         self._vec_env: VecEnv | None = None
         self._actor, self._logs = Actor(self), Logs(self)
@@ -138,8 +143,19 @@ class Agent(ABC):
         self.board, self._vec_env = board, None if isinstance(env, str | gym.Env) else env
         self.observation_space, self.action_space = single.observation_space, single.action_space
         if not same:
-            self.prepare()
-            self._planned = board.release.version if loaded else None
+            self._meet(board, None if loaded else ())
+
+    def _meet(self, board: Boundary, policy: Policy | tuple[()] | None = None) -> None:
+        """Learn from these sums from now on; where they are those that a saved agent learned from, go on with it."""
+        self._identity = board.identity
+        self.prepare()
+        if self._loaded is not None and self._loaded[0] == board.identity:
+            _, arrays, self._planned, self._policy = self._loaded
+            self.set_state(arrays)
+        elif policy is None and self.keeps_policy:
+            self._planned = board.release.version  # it acts as it learned to, until there is something new
+        else:
+            self._policy = self._planned = None
 
     def get_env(self) -> VecEnv | None:
         """The environment as Stable-Baselines3's callbacks expect it; the ``VecEnv`` that was handed in, if one was."""
@@ -183,7 +199,13 @@ class Agent(ABC):
         assert self._policy is not None  # noqa: S101 - planned just now
         return self._policy
 
+    def best_policy(self) -> Policy:
+        """What ``predict`` plays: the current policy, unless the agent explores by others than the best it knows."""
+        return self.policy
+
     def _plan_if_new(self) -> None:
+        if self._board.identity != self._identity:  # it went on from a saved state since
+            self._meet(self._board)
         release = self._board.release
         if self._policy is None or release.version != self._planned:
             self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
@@ -239,6 +261,8 @@ class Agent(ABC):
             if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
                 logged = board.release.version
                 self._logs.write()
+        if self._logs.wanted and log_interval and board.release.version > logged:
+            self._logs.write()
         if watch is not None:
             watch.on_rollout_end()
             watch.on_training_end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
+from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.search import Everyone, Mixture, Model, NearBest
 from private_rl_gym.privacy.errors import pack, unpack
@@ -34,7 +36,7 @@ class SDPPE(Agent):
         policy: ``"TabularPolicy"``.
         env: ``SDPShuffler``, or another board whose batches may be closed at any time: ``OpenBillboard``,
             ``LDPUserSide``, ``JDPBillboard(counting="batched")``. Where it has ``users``, the last stage takes what is
-            left of them. Let its own batches be no smaller than a stage, or noise is added more often than needed.
+            left of them. Let its own batches be as large as the run, or noise is added more often than needed.
         search: ``"enumerate"`` lists all deterministic policies, as the paper does; ``"lagrangian"`` keeps the active
             set implicit, as those within the gap of the best in the last stage's model, and is polynomial.
         bonus: ``"theory"`` for the paper's gap and threshold, with its constant C = 1; ``"practical"`` for a gap of
@@ -42,11 +44,13 @@ class SDPPE(Agent):
             count of visits, and for leaving out what was visited less often than that.
         gap_scale: Multiplies the sampling term of a practical gap.
         noise_scale: Multiplies its term for noise.
-        first_stage: The stage to begin with; by default the first with 8 users
+        first_stage: The stage b to begin with; by default the first with 8 users
             for each stage, state and action.
         most_policies: The largest number of policies to enumerate.
         options: ``beta`` (the paper's delta), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
+
+    keeps_policy = False  # users run a place in a batch, not a policy
 
     saved_arguments: ClassVar[tuple[str, ...]] = (
         "beta",
@@ -76,8 +80,11 @@ class SDPPE(Agent):
         check_bonus(bonus, 1.0)
         check_multiplier("gap_scale", gap_scale, "the gap")
         check_multiplier("noise_scale", noise_scale, "the gap's term for noise", zero=True)
+        if first_stage is not None:
+            first_stage = positive_integer(first_stage, "first_stage", "the stage to begin with")
         self.search, self.bonus, self.first_stage, self.most_policies = search, bonus, first_stage, most_policies
         self.gap_scale, self.noise_scale = gap_scale, noise_scale
+        self._best: Policy | None = None  # in the refined model, once it was asked for
         super().__init__(policy, env, **options)
 
     # Algorithm 1: stages ---------------------------------------------------------------------------------------------
@@ -87,30 +94,37 @@ class SDPPE(Agent):
         board = self._board
         if not board.closes_early:
             raise ValueError(
-                f"{type(self).__name__} closes batches itself, and this {type(board).__name__} planned its noise for a "
-                "number of releases: use SDPShuffler, or JDPBillboard with counting='batched'."
+                f"{type(self).__name__} closes batches itself, which would cost this {type(board).__name__} its "
+                "promise: use SDPShuffler, LDPUserSide, or JDPBillboard with counting='batched'."
             )
         H, S, A = board.sizes
         self._search = Everyone(H, S, A, self.most_policies) if self.search == "enumerate" else NearBest()
         smallest = math.ceil(math.log2(8 * H * S * A))
         self._stage = smallest if self.first_stage is None else self.first_stage
-        self._left = board.users_left  # for stages to come
         self._gap = math.inf
         self._refined: Model | None = None  # of the last stage: algorithm 1's estimates
+        self._best = None
         self._since = board.release.with_certain_rows()  # where the current batch began
         self._begin_stage()
+        if self._last and self._board.users_left:
+            warnings.warn(
+                f"{board.users_left} users are coming, and a first stage takes {2**self._stage} for each of its two "
+                "steps: nothing will be eliminated. Serve more users, or begin with a smaller first_stage=.",
+                stacklevel=4,
+            )
 
     def _begin_stage(self) -> None:
         """Lines 1 to 4: 2^b users each; the last stage takes what is left, and loses nobody."""
-        length, left = 2**self._stage, self._left
-        if left is None or left >= 4 * length:
+        length, left = 2**self._stage, self._board.users_left
+        self._last = left is not None and left < 4 * length  # as many as this one's would be too few for the next
+        if left is None or not self._last:
             self._crude_users = self._fine_users = length
-        else:  # the next stage, of twice as many, would not fit
+        else:
             self._crude_users, self._fine_users = left // 2, left - left // 2
-        if left is not None:
-            self._left = left - self._crude_users - self._fine_users
         H, S, A = self._board.sizes
         self._layer, self._spread = 0, _shares(self._crude_users, H)
+        self._starts = np.zeros(S + 1)  # where users started; the last entry counts them
+        self._rare = np.zeros((H, S, A, S), dtype=bool)  # W
         P = np.zeros((H, S + 1, A, S + 1))
         P[..., S] = 1.0
         self._crude = Model(P, np.zeros((H, S + 1, A)), np.append(np.full(S, 1.0 / S), 0.0))
@@ -146,15 +160,29 @@ class SDPPE(Agent):
 
     def plan(self, release: Release) -> Policy:
         """The policy of the users to come; when their batch is complete, what it says is taken up first."""
-        if self._waiting and release.users > self._since.users:
+        if self._place == len(self._segments) and not self._finished and not self._waiting:
+            self._close()  # the last attempt failed
+            release = self._board.release.with_certain_rows()
+        over = self._board.users_left == 0 and not self._finished  # users who vanished, or met others, were counted in
+        if (self._waiting or over) and release.users > self._since.users:
             batch = release.since(self._since).with_certain_rows()
             self._since = release
             self._finish_batch(batch)
+            if over:
+                self._segments, self._waiting = [], False
         if self._finished:
             return self._policy_of(self._search.best(self._refined or self._crude)[0])
         if self._running is None:
             self._running = self._policy_of(self._segments[self._place][0])
         return self._running
+
+    def best_policy(self) -> Policy:
+        """The best active policy of the last stage's model: what one would deploy. Users to come may still explore."""
+        if self.board is not None:
+            self._plan_if_new()
+            if self._refined is not None and self._best is None:
+                self._best = self._policy_of(self._search.best(self._refined)[0])
+        return self._best or self.policy
 
     @property
     def _finished(self) -> bool:
@@ -178,29 +206,37 @@ class SDPPE(Agent):
             return
         self._place, self._done, self._running, self._policy = self._place + 1, 0, None, None
         if self._place == len(self._segments):
-            self._waiting = True
-            self._board.publish()
+            self._close()
+
+    def _close(self) -> None:
+        self._board.publish()
+        self._waiting = True
 
     def _finish_batch(self, batch: Release | None) -> None:
         """Algorithms 2 and 3, after their batches; and line 9 of algorithm 1."""
         H = self.horizon
+        if batch is not None:
+            self._starts += _starts(batch)
+            self._crude = replace(self._crude, initial=_simplex(self._starts))
         if self._layer < H:
             if batch is not None:
                 self._estimate(self._crude, batch, self._layer)
-                if self._layer == 0:
-                    self._crude = Model(self._crude.transitions, self._crude.rewards, _initial(batch))
             self._layer += 1
             self._plan_batch()
             return
         if batch is not None:
-            refined = Model(np.zeros_like(self._crude.transitions), np.zeros_like(self._crude.rewards), _initial(batch))
+            refined = Model(
+                np.zeros_like(self._crude.transitions),
+                np.zeros_like(self._crude.rewards),
+                _simplex(_starts(batch)),
+            )
             for h in range(H):
                 self._estimate(refined, batch, h)
-            self._refined = refined
+            self._refined, self._best = refined, None
             self._gap = self._width(batch)
             if isinstance(self._search, Everyone):
                 self._search.eliminate(refined, self._gap)
-        if self._left == 0:
+        if self._last or self._board.users_left == 0:
             self._segments, self._waiting = [], False
             return
         self._stage += 1
@@ -211,6 +247,10 @@ class SDPPE(Agent):
     def _error(self, batch: Release) -> float:
         """E of the paper; the projection assumes that counts are within E / 4."""
         return 4.0 * batch.error_bound(self.beta) if self.bonus == "theory" else 0.0
+
+    def _noise(self, batch: Release, family: str) -> float:
+        """The standard deviation of the noise in a count."""
+        return batch.noise_std[family]
 
     @property
     def iota(self) -> float:
@@ -224,10 +264,12 @@ class SDPPE(Agent):
         E = self._error(batch)
         m, n = project_counts(batch.m[h : h + 1], batch.n[h : h + 1], E)
         m, n = m[0], n[0]
-        if self.bonus == "theory":  # C_1 = 6; without noise the sampling error asks for as much
-            rare = m < 6.0 * max(E, 1.0) * self.horizon**2 * self.iota
-        else:  # what is hardly seen at all
-            rare = np.broadcast_to((n < max(1.0, batch.noise_std["n"]))[..., None], m.shape)
+        if self.bonus == "practical":  # what is hardly seen at all
+            rare = np.broadcast_to((n < max(1.0, self._noise(batch, "n")))[..., None], m.shape)
+        elif self._layer < self.horizon:  # C_1 = 6; without noise the sampling error asks for as much
+            rare = self._rare[h] = m < 6.0 * max(E, 1.0) * self.horizon**2 * self.iota
+        else:
+            rare = self._rare[h]
         P = np.where(rare, 0.0, m / np.maximum(n, 1e-9)[..., None])
         model.transitions[h, :S, :, :S] = P
         model.transitions[h, :S, :, S] = np.maximum(0.0, 1.0 - P.sum(axis=-1))
@@ -242,7 +284,7 @@ class SDPPE(Agent):
         if self.bonus == "theory":
             privacy: float = S**3 * A**2 * H**5 * self._error(batch) * self.iota / L
             return 2.0 * (H * sampling + privacy)
-        noise: float = H**2 * S * A * batch.noise_std["n"] / L
+        noise: float = H**2 * S * A * self._noise(batch, "n") / L
         return 2.0 * (self.gap_scale * sampling + self.noise_scale * noise)
 
     def progress(self) -> dict[str, float]:
@@ -260,13 +302,22 @@ class SDPPE(Agent):
         """Everything between two users: where the stage stands, and what it knows from releases."""
         if self.board is None:
             return {}
-        left = -1 if self._left is None else self._left
-        where = [self._stage, left, self._layer, self._crude_users, self._fine_users, self._place, self._done]
+        where = [
+            self._stage,
+            int(self._last),
+            self._layer,
+            self._crude_users,
+            self._fine_users,
+            self._place,
+            self._done,
+        ]
         since = self._since
         found = {
             "where": np.array([*where, int(self._waiting)], dtype=np.int64),
             "spread": np.array(self._spread, dtype=np.int64),
             "gap": np.array([self._gap]),
+            "starts": self._starts,
+            "rare": self._rare,
             "tables": np.array([table for table, _ in self._segments], dtype=np.int64),
             "counts": np.array([count for _, count in self._segments], dtype=np.int64),
             "since_users": np.array([since.version, since.users], dtype=np.int64),
@@ -277,18 +328,22 @@ class SDPPE(Agent):
             **_arrays("crude", self._crude),
         }
         if self._refined is not None:
-            found |= _arrays("refined", self._refined)
+            found |= _arrays("refined", self._refined) | {"best": self.best_policy().table}
         if isinstance(self._search, Everyone):
             found["active"] = self._search.active
         return found
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from there."""
+        if "best" in arrays:
+            H, S = arrays["best"].shape
+            self._best = Policy.of(arrays["best"], horizon=H, n_states=S, n_actions=arrays["since_n"].shape[2])
         if not arrays or self.board is None:
             return
         where = [int(number) for number in arrays["where"]]
-        self._stage, left, self._layer, self._crude_users, self._fine_users, self._place, self._done, waiting = where
-        self._left, self._waiting = None if left < 0 else left, bool(waiting)
+        self._stage, last, self._layer, self._crude_users, self._fine_users, self._place, self._done, waiting = where
+        self._last, self._waiting = bool(last), bool(waiting)
+        self._starts, self._rare = arrays["starts"].copy(), arrays["rare"].astype(bool)
         self._spread = [int(number) for number in arrays["spread"]]
         self._gap = float(arrays["gap"][0])
         version, users = (int(number) for number in arrays["since_users"])
@@ -321,6 +376,11 @@ class APEVE(SDPPE):
         del batch
         return 0.0
 
+    def _noise(self, batch: Release, family: str) -> float:
+        """Nor is how large it is."""
+        del batch, family
+        return 0.0
+
 
 def _shares(users: int, parts: int) -> list[int]:
     """So many users in so many parts, as equal as they can be, none lost."""
@@ -328,11 +388,26 @@ def _shares(users: int, parts: int) -> list[int]:
     return [each + (part < more) for part in range(parts)]
 
 
-def _initial(batch: Release) -> NDArray[np.float64]:
-    """Where users start, and the absorbing state, where nobody does."""
-    seen = np.maximum(batch.n[0].sum(axis=-1), 0.0)
-    share = seen / seen.sum() if seen.sum() > 0.0 else np.full(len(seen), 1.0 / len(seen))
-    return np.append(share, 0.0)
+def _starts(batch: Release) -> NDArray[np.float64]:
+    """Where the users of a batch started, and how many they are."""
+    seen = batch.n[0].sum(axis=-1)
+    if batch.absorbing is not None:  # where episodes end, none begins
+        seen[batch.absorbing] = 0.0
+    return np.append(seen, batch.users)
+
+
+def _simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest distribution to noisy counts of which the sum is known, and 0 for the absorbing state of models.
+
+    What is subtracted from every count, so that those which stay above 0 sum to the number of users, is found by
+    sorting.
+    """
+    counts, users = starts[:-1], max(float(starts[-1]), 1.0)
+    ordered = np.sort(counts)[::-1]
+    excess = (np.cumsum(ordered) - users) / np.arange(1, len(ordered) + 1)
+    shift = excess[np.flatnonzero(ordered > excess)[-1]]
+    share = np.maximum(counts - shift, 0.0)
+    return np.append(share / share.sum(), 0.0)
 
 
 def _arrays(name: str, model: Model) -> dict[str, NDArray[Any]]:

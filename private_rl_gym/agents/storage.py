@@ -83,11 +83,13 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
         agent.seed = about["seed"]
         if about["rng"] is not None:
             agent.rng.bit_generator.state = about["rng"]
-    agent.set_state({name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")})
+    state = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")}
+    agent.set_state(state)
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]
         agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
         agent._planned = about["planned"]
+    agent._loaded = about["board"], state, about["planned"], agent._policy
     if agent.board is None:
         if about["spaces"] is not None:
             sizes, start, n_actions, first = about["spaces"]
@@ -96,8 +98,9 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
             )
             agent.action_space = spaces.Discrete(n_actions, start=first)
     elif agent.board.identity != about["board"]:
-        agent.prepare()  # another board, with sums of its own: what was carried from release to release is void
-        agent._planned = agent.board.release.version
+        agent._meet(
+            agent.board
+        )  # another board, with sums of its own: what was carried over from release to release is void
     return agent
 
 

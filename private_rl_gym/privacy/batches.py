@@ -200,6 +200,11 @@ class ShuffledSums(PublicSums):
         self.version += 1
         self.release = self.restored(counts, self.gone)
 
+    @property
+    def closes_early(self) -> bool:
+        """Not where reports hide among each other: fewer of them hide less."""
+        return self.protocol is not None
+
     def _law(self) -> Noise:
         """Of one counter: centred bits, many of them."""
         variance = float(self.account[1])

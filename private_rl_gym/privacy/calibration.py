@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from private_rl_gym.privacy.conversion import gaussian_mu
-from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
+from private_rl_gym.privacy.counting import COUNTING, Batched, ContinualNoise
 from private_rl_gym.privacy.errors import GaussianError, LaplaceError
 from private_rl_gym.privacy.statistics import Noise, Statistic
 
@@ -56,6 +56,7 @@ def calibrate(
 
 def noise_law(noise: ContinualNoise, scale: float, step: int) -> Noise:
     """The error of one entry of release ``step``, given the entry's grid."""
+    apart = isinstance(noise, Batched)
     if noise.law == "gaussian":
-        return partial(GaussianError, scale * noise.spread(step))
-    return partial(LaplaceError, scale, noise.weights(step))
+        return partial(GaussianError, scale * noise.spread(step), apart=apart)
+    return partial(LaplaceError, scale, noise.weights(step), apart=apart)

@@ -84,10 +84,17 @@ class NoError(ErrorLaw):
 
 @dataclass(frozen=True, slots=True)
 class GaussianError(ErrorLaw):
-    """A Gaussian, rounded to a grid."""
+    """A Gaussian, rounded to a grid.
+
+    Attributes:
+        std: Its standard deviation.
+        grid: The step of the numbers.
+        apart: Whether it is a sum of independent noises, one for each batch or user.
+    """
 
     std: float
     grid: float = 0.0
+    apart: bool = False
 
     def bound(self, failure: float) -> float:
         """The exact quantile, and half a step of the grid."""
@@ -97,11 +104,17 @@ class GaussianError(ErrorLaw):
 
     def summed(self, terms: int) -> ErrorLaw:
         """Variances add, and so do roundings, at worst."""
-        return GaussianError(self.std * math.sqrt(terms), self.grid * terms)
+        return GaussianError(self.std * math.sqrt(terms), self.grid * terms, self.apart)
 
     def scaled(self, factor: float) -> ErrorLaw:
         """A wider Gaussian on a wider grid."""
-        return GaussianError(self.std * factor, self.grid * factor)
+        return GaussianError(self.std * factor, self.grid * factor, self.apart)
+
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """The noises that were added, where they are apart; both roundings stay."""
+        if not (self.apart and isinstance(earlier, GaussianError)):
+            return ErrorLaw.since(self, earlier)
+        return GaussianError(math.sqrt(max(0.0, self.std**2 - earlier.std**2)), self.grid + earlier.grid, apart=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +126,14 @@ class LaplaceError(ErrorLaw):
         weights: Pairs (how many, weight).
         grid: The step of the numbers.
         roundings: How many times something was rounded to it.
+        apart: Whether the terms are of batches or users, one after the other.
     """
 
     scale: float
     weights: tuple[tuple[float, float], ...]
     grid: float
     roundings: int = 1
+    apart: bool = False
 
     @property
     def std(self) -> float:
@@ -153,11 +168,20 @@ class LaplaceError(ErrorLaw):
     def summed(self, terms: int) -> ErrorLaw:
         """So many times as many terms."""
         weights = tuple((terms * count, weight) for count, weight in self.weights)
-        return LaplaceError(self.scale, weights, self.grid, terms * self.roundings)
+        return LaplaceError(self.scale, weights, self.grid, terms * self.roundings, self.apart)
 
     def scaled(self, factor: float) -> ErrorLaw:
         """A wider law on a wider grid."""
-        return LaplaceError(self.scale * factor, self.weights, self.grid * factor, self.roundings)
+        return LaplaceError(self.scale * factor, self.weights, self.grid * factor, self.roundings, self.apart)
+
+    def since(self, earlier: ErrorLaw) -> ErrorLaw:
+        """The terms that were added, where they are apart."""
+        if isinstance(earlier, NoError):
+            return self
+        if not (self.apart and isinstance(earlier, LaplaceError) and earlier.apart):
+            return ErrorLaw.since(self, earlier)
+        (count, weight), (before, _) = self.weights[0], earlier.weights[0]
+        return LaplaceError(self.scale, ((max(count - before, 1.0), weight),), self.grid, self.roundings, apart=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +216,7 @@ class BoundedError(ErrorLaw):
         if isinstance(earlier, NoError):
             return self
         if not isinstance(earlier, BoundedError):
-            return super().since(earlier)
+            return ErrorLaw.since(self, earlier)
         added = max(0.0, self.variance - earlier.variance)
         return BoundedError(added, self.largest, max(0.0, self.data_variance - earlier.data_variance))
 
@@ -231,5 +255,5 @@ class CombinedError(ErrorLaw):
     def since(self, earlier: ErrorLaw) -> ErrorLaw:
         """Part by part, if the earlier error has the same parts."""
         if not isinstance(earlier, CombinedError):
-            return super().since(earlier)
+            return ErrorLaw.since(self, earlier)
         return CombinedError.of(self.first.since(earlier.first), self.second.since(earlier.second))

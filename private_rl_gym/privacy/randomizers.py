@@ -90,12 +90,13 @@ class AdditiveReports(Statistic):
         """Noise of every user, and ``noise`` on top."""
 
         def both(grid: float) -> ErrorLaw:
+            if users == 0:
+                return noise(grid)
             if self.law == "laplace":
-                local: ErrorLaw = LaplaceError(self.scale, ((float(max(users, 1)), 1.0),), grid)
+                local: ErrorLaw = LaplaceError(self.scale, ((float(users), 1.0),), grid, apart=True)
             else:
-                count = max(users, 1)
-                rounding = BoundedError(count * grid**2 / 12.0, grid / 2.0)  # of every report, without bias
-                local = CombinedError.of(GaussianError(self.scale * math.sqrt(count)), rounding)
+                rounding = BoundedError(users * grid**2 / 12.0, grid / 2.0)  # of every report, without bias
+                local = CombinedError.of(GaussianError(self.scale * math.sqrt(users), apart=True), rounding)
             return CombinedError.of(local, noise(grid))
 
         return self.exact.errors(both, users)

@@ -129,7 +129,10 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
 
     @property
     def closes_early(self) -> bool:
-        """Whether ``publish`` may end any batch: not where noise was planned for a number of releases."""
+        """Whether ``publish`` may end any batch at no cost.
+
+        Not where noise was planned for a number of releases, nor where reports hide among those of their batch.
+        """
         return self._board.closes_early
 
     def publish(self) -> Release:

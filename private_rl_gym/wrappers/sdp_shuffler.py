@@ -117,9 +117,8 @@ class SDPShuffler(Boundary):
             self._inner._outer = self
             return
         if epsilon is None or delta is None:
-            raise ValueError(
-                "epsilon and delta are not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6."
-            )
+            missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
+            raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
         self._delta = float(delta)
         inside = self._inside
         sizes = (inside.horizon, inside.n_states, inside.n_actions)

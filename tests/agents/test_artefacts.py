@@ -19,6 +19,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from private_rl_gym import agents
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
 H, USERS, BATCH = 4, 60, 10
 CANARY = 0.123456789
 OURS = sorted(set(agents.__all__) - {"Agent", "APEVE"})  # that is SDPPE

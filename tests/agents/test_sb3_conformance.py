@@ -27,6 +27,7 @@ from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
 H = 8
 RIVER = "PrivateRL/RiverSwim-v0"
 OURS = sorted(set(agents.__all__) - {"Agent"})
+LEARNERS = sorted(set(OURS) - {"APEVE", "SDPPE"})  # with another board these begin their stages anew: test_sdp_pe.py
 
 
 def river(**arguments):
@@ -221,7 +222,7 @@ def test_a_loaded_agent_acts_without_an_environment(name, tmp_path):
     state, action = None, None
     for h in range(H):
         action, state = again.predict(np.array([0, 1, 2]), state=state, deterministic=True)
-        wanted = model.policy.probabilities[h, :3].argmax(axis=1)
+        wanted = model.best_policy().probabilities[h, :3].argmax(axis=1)
         np.testing.assert_array_equal(action, wanted)
 
 
@@ -239,7 +240,7 @@ def test_predict_is_worth_what_the_plan_is_worth(name):
         return_episode_rewards=True,
     )
     error = np.std(returns) / np.sqrt(len(returns))
-    assert abs(np.mean(returns) - truth.value_of(model.policy)) <= 4 * error + 1e-9
+    assert abs(np.mean(returns) - truth.value_of(model.best_policy())) <= 4 * error + 1e-9
 
 
 @pytest.mark.parametrize("observe_time", [False, True])
@@ -272,7 +273,7 @@ def test_regret_is_that_of_the_policy_that_was_run(name, tmp_path):
     np.testing.assert_allclose(curves[0], curves[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_a_loaded_agent_keeps_what_it_learned_when_it_gets_an_environment(name, tmp_path):
     model = make(name).learn(30 * H)
     model.save(tmp_path / "agent")
@@ -348,7 +349,7 @@ def test_callbacks_see_the_policy_that_the_user_runs(name):
     assert look.seen == 10 * (H - 1)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_what_belongs_to_another_board_is_not_carried_over(name, tmp_path):
     """A plan knows whose sums it was made from, even where the other board is further on."""
     model = make(name, **({"bonus": "theory"} if name == "UCBVI" else {})).learn(20 * H)

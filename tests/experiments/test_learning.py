@@ -44,6 +44,7 @@ def test_wrong_arguments_get_a_sentence(capsys):
     assert "--users is 0" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
 @pytest.mark.parametrize("agent", learning.AGENTS)
 def test_every_agents_own_figure_has_a_command(agent, tmp_path):
     path = learning.main(["--agent", agent, "--users", "200", "--seeds", "1", "--out", str(tmp_path)])

@@ -7,7 +7,15 @@ import pytest
 
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.counting import HonakerTree
-from private_rl_gym.privacy.errors import BoundedError, CombinedError, GaussianError, LaplaceError, NoError
+from private_rl_gym.privacy.errors import (
+    BoundedError,
+    CombinedError,
+    GaussianError,
+    LaplaceError,
+    NoError,
+    pack,
+    unpack,
+)
 
 DRAWS = 200_000
 
@@ -79,3 +87,32 @@ def test_a_smaller_failure_needs_a_wider_bound():
         bounds = [law.bound(failure) for failure in (0.5, 0.1, 1e-3, 1e-9, 1e-15)]
         assert bounds == sorted(bounds)
         assert math.isfinite(bounds[-1])
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "added"),
+    [
+        (GaussianError(5.0, apart=True), GaussianError(3.0, apart=True), 4.0),
+        (GaussianError(5.0), GaussianError(3.0), math.hypot(5.0, 3.0)),  # of one continual noise: at worst both
+        (BoundedError(25.0, 1.0), BoundedError(9.0, 1.0), 4.0),
+        (BoundedError(25.0, 1.0), GaussianError(3.0), math.hypot(5.0, 3.0)),
+        (GaussianError(5.0), NoError(), 5.0),
+        (NoError(), NoError(), 0.0),
+        (
+            CombinedError(GaussianError(5.0, apart=True), BoundedError(25.0, 1.0)),
+            CombinedError(GaussianError(3.0, apart=True), BoundedError(9.0, 1.0)),
+            math.sqrt(32.0),
+        ),
+    ],
+)
+def test_what_was_added_carries_its_own_error(now, before, added):
+    assert now.since(before).std == pytest.approx(added)
+    assert unpack(pack(now.since(before))) == now.since(before)
+
+
+def test_laplace_noise_of_later_batches_is_theirs():
+    now, before = (LaplaceError(2.0, ((count, 1.0),), 1.0, apart=True) for count in (10.0, 4.0))
+    assert now.since(before) == LaplaceError(2.0, ((6.0, 1.0),), 1.0, apart=True)
+    assert unpack(pack(now)) == now
+    tree = LaplaceError(2.0, ((3.0, 1.0),), 1.0)
+    assert tree.since(tree).std == pytest.approx(tree.std * math.sqrt(2))

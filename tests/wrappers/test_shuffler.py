@@ -275,7 +275,7 @@ def test_agents_learn_behind_a_shuffler():
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: SDPShuffler(river()), "epsilon and delta are not given"),
+        (lambda: SDPShuffler(river()), "epsilon and delta not given"),
         (lambda: shuffler(delta=0.0), "delta is 0: noise bits run out"),
         (lambda: shuffler(batch_size=0), "batch_size is 0"),
         (lambda: shuffler(simulation="messages", users=None, batch_size=10**6), "too many to make one by one"),
