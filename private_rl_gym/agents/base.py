@@ -143,17 +143,21 @@ class Agent(ABC):
         self.board, self._vec_env = board, None if isinstance(env, str | gym.Env) else env
         self.observation_space, self.action_space = single.observation_space, single.action_space
         if not same:
-            self._meet(board, None if loaded else ())
+            self._meet(board, acts_on=loaded)
 
-    def _meet(self, board: Boundary, policy: Policy | tuple[()] | None = None) -> None:
-        """Learn from these sums from now on; where they are those that a saved agent learned from, go on with it."""
+    def _meet(self, board: Boundary, *, acts_on: bool) -> None:
+        """Learn from these sums from now on; where they are those that a saved agent learned from, go on with it.
+
+        With ``acts_on`` it acts as it learned to, until there is something new.
+        """
         self._identity = board.identity
         self.prepare()
         if self._loaded is not None and self._loaded[0] == board.identity:
             _, arrays, self._planned, self._policy = self._loaded
             self.set_state(arrays)
-        elif policy is None and self.keeps_policy:
-            self._planned = board.release.version  # it acts as it learned to, until there is something new
+            self._loaded = None
+        elif acts_on and self.keeps_policy:
+            self._planned = board.release.version
         else:
             self._policy = self._planned = None
 
@@ -205,7 +209,7 @@ class Agent(ABC):
 
     def _plan_if_new(self) -> None:
         if self._board.identity != self._identity:  # it went on from a saved state since
-            self._meet(self._board)
+            self._meet(self._board, acts_on=True)
         release = self._board.release
         if self._policy is None or release.version != self._planned:
             self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
@@ -249,6 +253,7 @@ class Agent(ABC):
             self._plan_if_new()
             assert self._policy is not None  # noqa: S101 - planned just now
             group = 1 if watch is not None else min(users - served, self.users_to_plan)
+            self._loaded = None  # from here on it knows more than what was saved
             served += board.serve(self._policy, group, rng=self.rng)
             if watch is None:
                 self.num_timesteps += group * horizon

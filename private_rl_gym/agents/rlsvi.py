@@ -104,9 +104,10 @@ class RLSVI(Agent):
         return {"spent": np.array([self._squared_mu, self._rate, float(self._plans)])}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on spending."""
-        self._squared_mu, self._rate, plans = (float(number) for number in arrays["spent"])
-        self._plans = int(plans)
+        """Go on spending; what has been spent since is not taken back."""
+        squared_mu, rate, plans = (float(number) for number in arrays["spent"])
+        self._squared_mu, self._rate = max(self._squared_mu, squared_mu), max(self._rate, rate)
+        self._plans = max(self._plans, int(plans))
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Begin the noise anew; with a seed the guarantee is void, and says so."""

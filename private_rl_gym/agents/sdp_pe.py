@@ -106,7 +106,7 @@ class SDPPE(Agent):
         self._best = None
         self._since = board.release.with_certain_rows()  # where the current batch began
         self._begin_stage()
-        if self._last and self._board.users_left:
+        if self._last and board.users_left and not board.release.users:
             warnings.warn(
                 f"{board.users_left} users are coming, and a first stage takes {2**self._stage} for each of its two "
                 "steps: nothing will be eliminated. Serve more users, or begin with a smaller first_stage=.",
@@ -180,9 +180,12 @@ class SDPPE(Agent):
         """The best active policy of the last stage's model: what one would deploy. Users to come may still explore."""
         if self.board is not None:
             self._plan_if_new()
-            if self._refined is not None and self._best is None:
-                self._best = self._policy_of(self._search.best(self._refined)[0])
-        return self._best or self.policy
+        return self._deployed() or self.policy
+
+    def _deployed(self) -> Policy | None:
+        if self._best is None and self.board is not None and self._refined is not None:
+            self._best = self._policy_of(self._search.best(self._refined)[0])
+        return self._best
 
     @property
     def _finished(self) -> bool:
@@ -328,7 +331,10 @@ class SDPPE(Agent):
             **_arrays("crude", self._crude),
         }
         if self._refined is not None:
-            found |= _arrays("refined", self._refined) | {"best": self.best_policy().table}
+            found |= _arrays("refined", self._refined)
+        deployed = self._deployed()
+        if deployed is not None:
+            found["best"] = deployed.table
         if isinstance(self._search, Everyone):
             found["active"] = self._search.active
         return found

@@ -98,9 +98,8 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
             )
             agent.action_space = spaces.Discrete(n_actions, start=first)
     elif agent.board.identity != about["board"]:
-        agent._meet(
-            agent.board
-        )  # another board, with sums of its own: what was carried over from release to release is void
+        # Another board, with sums of its own: what was carried from release to release is void.
+        agent._meet(agent.board, acts_on=True)
     return agent
 
 

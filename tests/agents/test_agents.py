@@ -179,6 +179,21 @@ def test_rlsvi_does_not_forget_what_was_spent_at_another_scale(tmp_path):
     assert "seeded noise" in str(seeded.guarantee)
 
 
+def test_rlsvi_takes_nothing_back(tmp_path):
+    """Whatever boards it meets after it was loaded, and in whatever order."""
+    agent = agents.RLSVI("TabularPolicy", first := OpenBillboard(river())).learn(20 * 10)
+    agent.save(tmp_path / "agent")
+    again, spent = agents.RLSVI.load(tmp_path / "agent", env=first), [0.0]
+    for board in (first, OpenBillboard(river()), first, OpenBillboard(river())):
+        again.set_env(board)
+        spent.append(again._squared_mu)
+        again.learn(20 * 5)
+        spent.append(again._squared_mu)
+        agents.RLSVI.load(tmp_path / "agent").set_env(board)
+    assert spent == sorted(spent)
+    assert len(set(spent)) == 6
+
+
 def test_rlsvis_account_agrees_with_a_numerical_composition():
     mu = tight_mu(20, 6, 2, 200)
     k = np.arange(1, 201)
