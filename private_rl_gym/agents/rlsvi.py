@@ -63,6 +63,7 @@ class RLSVI(Agent):
             raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
         self.bonus, self.beta_scale, self.clip, self.delta = bonus, beta_scale, clip, delta
         self._squared_mu, self._rate, self._plans = 0.0, 0.0, 0
+        self._seeded = False  # whether any noise so far could be drawn again
         super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
@@ -73,6 +74,7 @@ class RLSVI(Agent):
         P, R = estimates(n, release.m, release.r)
         noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
         if release.users:  # every plan that knows of users spends, whoever asked for it
+            self._seeded |= self.seed is not None
             self._squared_mu += 2.0 * H / beta
             self._rate += _printed_rate(H, S, A, self.beta_scale)
             self._plans += 1
@@ -87,7 +89,7 @@ class RLSVI(Agent):
         tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
         printed = self._rate + 2.0 * math.sqrt(self._rate * math.log(1.0 / self.delta))
         notes = [f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"]
-        if self.seed is not None:
+        if self._seeded or self.seed is not None:
             notes.append("seeded noise: for experiments")
         return Guarantee(
             "JDP",
@@ -101,11 +103,12 @@ class RLSVI(Agent):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What has been spent."""
-        return {"spent": np.array([self._squared_mu, self._rate, float(self._plans)])}
+        return {"spent": np.array([self._squared_mu, self._rate, float(self._plans), float(self._seeded)])}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on spending; what has been spent since is not taken back."""
-        squared_mu, rate, plans = (float(number) for number in arrays["spent"])
+        squared_mu, rate, plans, seeded = (float(number) for number in arrays["spent"])
+        self._seeded |= bool(seeded)
         self._squared_mu, self._rate = max(self._squared_mu, squared_mu), max(self._rate, rate)
         self._plans = max(self._plans, int(plans))
 

@@ -35,6 +35,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
     if agent.board is not None or agent._policy is not None:
         arrays["policy"] = agent.policy.table  # planned from the newest release
     arrays |= {f"state/{name}": array for name, array in agent.state().items()}
+    secret = agent.secret_randomness and (agent.seed is None or "seed" in exclude)
     about = {
         "format": FORMAT,
         "agent": type(agent).__name__,
@@ -46,7 +47,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         "board": None if agent.board is None else agent.board.identity,
         "sizes": None if agent.board is None else list(agent.board.sizes),
         "spaces": _spaces(agent),
-        "rng": None if agent.secret_randomness and agent.seed is None else agent.rng.bit_generator.state,
+        "rng": None if secret else agent.rng.bit_generator.state,
     }
     target = _named(path, there=False)
     if isinstance(target, Path):

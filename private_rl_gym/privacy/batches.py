@@ -88,11 +88,14 @@ class ShuffledSums(PublicSums):
         self.protocol, self.shuffler, self.by_message = protocol, shuffler, by_message
         self.shuffled = np.zeros(statistic.cells, dtype=np.int64)  # bits that were set, noise included
         # Of all batches: users, variance of the noise in one counter, least users in one, largest epsilon spent;
-        # how many of the current batch have vanished; and the mean of all noise in one counter.
-        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0, 0.0])
+        # how many of the current batch have vanished; the mean of all noise in one counter; and whether more than
+        # planned for ever vanished.
+        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0, 0.0, 0.0])
         self._held: list[NDArray[np.int64]] = []  # of the current batch, where messages are made
         super().__init__(statistic, **options)
-        most = 0.0 if protocol is None else (protocol.tau + 4.0 * self.publish_every) * statistic.cells
+        sizes = (1, self.publish_every, 2 * self.publish_every) if by_message and protocol is not None else ()
+        each = [users * (1.0 + protocol.noise_bits(users).each) for users in sizes] if protocol is not None else []
+        most = max(each, default=0.0) * statistic.cells
         if by_message and most > MOST_MESSAGES:
             raise ValueError(
                 f"A batch would be {most:.2g} messages, too many to make one by one: take simulation='aggregate', "
@@ -183,7 +186,8 @@ class ShuffledSums(PublicSums):
         # Whole numbers are summed, and the mean of all noise is taken off what is published: with rounding in between,
         # the last digit would tell a count from its noise.
         shuffled = self.shuffled + total
-        users, all_variance, least, worst, _, all_mean = self.account
+        users, all_variance, least, worst, _, all_mean, short = self.account
+        short = max(short, float(self.protocol is not None and 0 < sent < self.protocol.sure(size)))
         account = (
             users + size,
             all_variance + variance,
@@ -191,6 +195,7 @@ class ShuffledSums(PublicSums):
             max(worst, spent),
             0.0,
             all_mean + mean,
+            short,
         )
         counts = self.statistic.counts((shuffled - account[5]) * self.statistic.grid, self.gone)
         self.shuffled[:], self.account[:] = shuffled, account

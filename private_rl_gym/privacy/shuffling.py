@@ -78,8 +78,11 @@ class BinarySums:
         if paper:
             self.tau = 96.0 * math.log(2.0 / delta) / (epsilon / (3.0 * horizon)) ** 2
             # Fair bits, as few as there are, and bits of a bias, from as few users as there are up to any number.
-            sizes = [1, *(math.ceil(self.tau) * times for times in (1, 2, 100, 10_000))]
-            self.true_epsilon = max(self._cost(self.noise_bits(users), users) for users in sizes)
+            if self.tau > MOST_BITS:
+                raise _too_many_bits(epsilon, self.tau)
+            senders = [1, *(math.ceil(self.tau) * times for times in (1, 2, 100, 10_000))]
+            sizes = [math.ceil(number / (1.0 - dropout)) for number in senders]
+            self.true_epsilon = max(self._cost(self.noise_bits(users), self.sure(users)) for users in sizes)
             if not math.isfinite(self.true_epsilon):
                 raise ValueError(
                     f"epsilon is {epsilon:g}: the paper's constants are for small ones, and so few noise bits protect "
@@ -89,9 +92,13 @@ class BinarySums:
             self.tau = float(_least_fair_bits(moved, epsilon, delta))
             self.true_epsilon = epsilon
 
+    def sure(self, users: int) -> int:
+        """How many of so many users send what they should, as planned."""
+        return max(1, users - math.floor(self.dropout * users))
+
     def noise_bits(self, users: int) -> NoiseBits:
         """Noise for a batch of so many users, of whom the planned share may vanish."""
-        sure = max(1, users - math.floor(self.dropout * users))
+        sure = self.sure(users)
         if self.paper:
             if sure < self.tau:
                 return NoiseBits(math.ceil(self.tau / sure), 0.5)
@@ -101,7 +108,7 @@ class BinarySums:
 
     def spent(self, bits: NoiseBits, users: int, sent: int) -> float:
         """The epsilon of a batch in which so many of its users sent their bits."""
-        if not self.paper and sent >= max(1, users - math.floor(self.dropout * users)):
+        if not self.paper and sent >= self.sure(users):
             return self.true_epsilon
         return self._cost(bits, sent)
 
@@ -164,14 +171,18 @@ def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
     """The least number of fair bits, to a thousandth."""
     guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # of a Gaussian with that variance
     if guess > MOST_BITS:
-        raise ValueError(
-            f"epsilon is {epsilon:g}: a batch would need {guess:.1g} noise bits a counter. Ask for a larger epsilon."
-        )
+        raise _too_many_bits(epsilon, guess)
 
     def enough(bits: float) -> bool:
         return shuffled_epsilon(math.ceil(bits), 0.5, moved, delta) <= epsilon
 
     return math.ceil(_least(enough, max(1.0, guess), math.inf))
+
+
+def _too_many_bits(epsilon: float, bits: float) -> ValueError:
+    return ValueError(
+        f"epsilon is {epsilon:g}: a batch would need {bits:.1g} noise bits a counter. Ask for a larger epsilon."
+    )
 
 
 @lru_cache(maxsize=4096)

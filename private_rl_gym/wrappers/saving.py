@@ -226,6 +226,8 @@ def _plain(value: Any) -> Any:
     """Arrays and numbers of numpy in the state of a generator, for JSON."""
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": str(value.dtype)}
+    if not isinstance(value, int | np.integer):
+        raise TypeError(f"{type(value).__name__} is no part of a saved state.")
     return int(value)
 
 

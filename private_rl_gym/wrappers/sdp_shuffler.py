@@ -92,8 +92,9 @@ class SDPShuffler(Boundary):
         )
         positive_integer(batch_size, "batch_size", "users in a batch")
         super().__init__(env, horizon=horizon, users=users, publish_every=batch_size)
-        self._agreed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "calibration": calibration}
-        self._agreed |= {"dropout": dropout, "simulation": simulation}
+        numbers = {"epsilon": epsilon, "delta": delta, "dropout": dropout}
+        self._agreed: dict[str, Any] = {k: None if v is None else float(v) for k, v in numbers.items()}
+        self._agreed |= {"calibration": calibration, "simulation": simulation}
         if self._inner is not None and users is None:
             self._users = self._inner.users
         paper = check_calibration(calibration)
@@ -184,14 +185,17 @@ class SDPShuffler(Boundary):
         protocol, notes = self._board.protocol, self._notes
         assert protocol is not None  # noqa: S101 - there is one without an inner boundary
         worst = float(self._board.account[3])
-        if worst > protocol.true_epsilon:
+        if self._board.account[6]:
             notes = (*notes, "more users of a batch vanished than were planned for, and their noise with them")
         return Guarantee("SDP", max(protocol.true_epsilon, worst), self._delta, self.users, self._said, notes=notes)
 
     def _amplified(self, local: Guarantee) -> Guarantee:
         """Of the smallest batch that there was or will be; reports that are not pure are not amplified here."""
         least = self.publish_every if self.users is None else min(self.publish_every, self.users)
-        to_come = self._board.batch_size() if self.users_left else None
+        board = self._board  # whose current batch counts from the moment its first user is let in
+        to_come = (
+            (board.batch_size() or 0) - board.lost if self.users_left or self._arrived > board.batched_users else 0
+        )
         least = int(min(least, self._board.account[2], to_come or least))
         if local.delta > 0.0:
             said = "shuffled reports; no amplification is claimed for reports with a delta"

@@ -179,6 +179,18 @@ def test_rlsvi_does_not_forget_what_was_spent_at_another_scale(tmp_path):
     assert "seeded noise" in str(seeded.guarantee)
 
 
+def test_rlsvi_does_not_forget_that_its_noise_was_seeded(tmp_path):
+    board = OpenBillboard(river())
+    agent = agents.RLSVI("TabularPolicy", board, seed=7).learn(20 * 10)
+    agent.save(tmp_path / "bare", exclude={"seed"})
+    agent.save(tmp_path / "whole")
+    bare = agents.RLSVI.load(tmp_path / "bare", env=board)
+    anew = agents.RLSVI.load(tmp_path / "whole", env=board, seed=None)
+    for one in (bare, anew):
+        assert "seeded noise" in str(one.guarantee)
+        assert one.rng.bit_generator.state != agent.rng.bit_generator.state
+
+
 def test_rlsvi_takes_nothing_back(tmp_path):
     """Whatever boards it meets after it was loaded, and in whatever order."""
     agent = agents.RLSVI("TabularPolicy", first := OpenBillboard(river())).learn(20 * 10)

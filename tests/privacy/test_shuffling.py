@@ -164,16 +164,18 @@ def test_amplification_of_next_to_no_noise_is_none(local, users, delta):
     assert claimed <= local
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize(("horizon", "epsilon"), [(1, 15.0), (1, 12.0), (3, 40.0), (20, 1.0)])
-def test_the_papers_constants_cost_what_is_stated_for_any_number_of_users(horizon, epsilon):
+def test_the_papers_constants_cost_what_is_stated_for_any_number_of_users(horizon, epsilon, dropout):
     """Found by attack: biased bits, of which there are few at a large epsilon, cost more than fair ones."""
-    protocol = BinarySums(3 * horizon, epsilon, DELTA, paper=True, horizon=horizon)
+    protocol = BinarySums(3 * horizon, epsilon, DELTA, paper=True, horizon=horizon, dropout=dropout)
     tau = math.ceil(protocol.tau)
     for users in (1, 7, tau // 2 + 1, tau, tau + 1, 3 * tau, 10 * tau, 1_000 * tau):
         bits = protocol.noise_bits(users)
-        true = shuffled_epsilon(users * bits.each, bits.bias, 3 * horizon, DELTA)
-        assert true <= max(protocol.true_epsilon, protocol.spent(bits, users, users)) * (1 + 1e-12)
-        assert protocol.spent(bits, users, users) <= protocol.true_epsilon * 1.01
+        sent = protocol.sure(users)
+        true = shuffled_epsilon(sent * bits.each, bits.bias, 3 * horizon, DELTA)
+        assert true <= max(protocol.true_epsilon, protocol.spent(bits, users, sent)) * (1 + 1e-12)
+        assert protocol.spent(bits, users, sent) <= protocol.true_epsilon * 1.01
 
 
 @pytest.mark.parametrize(("local", "users", "epsilon"), [(1.0, 4, 0.6), (2.0, 6, 0.5), (0.5, 8, 0.2)])
@@ -194,6 +196,11 @@ def test_amplification_bounds_randomized_response_exactly(local, users, epsilon)
         (lambda: BinarySums(40, 1.0, 0.0), "delta is 0: noise bits run out"),
         (lambda: BinarySums(4, 1.0, 1e-16), "delta is 1e-16: noise bits run out"),
         (lambda: BinarySums(80, 1e-5, 1e-6), "epsilon is 1e-05: a batch would need"),
+        (lambda: BinarySums(60, 1e-2, 1e-6, paper=True, horizon=20), "epsilon is 0.01: a batch would need"),
+        (
+            lambda: BinarySums(10, 100.0, 1e-6, paper=True, horizon=5, dropout=0.5),
+            "the paper's constants are for small",
+        ),
         (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "the paper's constants are for small ones"),
         (lambda: BinarySums(40, 1.0, 1e-6, dropout=1.0), "dropout is 1.0"),
         (lambda: BinarySums(40, 0.0, 1e-6), "epsilon"),

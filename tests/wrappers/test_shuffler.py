@@ -206,6 +206,16 @@ def test_a_run_whose_promise_has_weakened_survives_a_restart(stack, tmp_path):
     assert str(again.ledger) == str(board.ledger)
 
 
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    """Found by attack: a float of another kind was saved as a whole number."""
+    board = shuffler(epsilon=np.float32(1.5))
+    board.serve(RIGHT, 3)
+    board.save_state(tmp_path / "state")
+    with pytest.raises(ValueError, match="differs in promise"):
+        shuffler(epsilon=1.0).load_state(tmp_path / "state")
+    shuffler(epsilon=np.float32(1.5)).load_state(tmp_path / "state")
+
+
 def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatch):
     """Found by attack: a mean taken off the noise first leaves its trace in the last digit of a double."""
 
@@ -257,7 +267,17 @@ def test_a_stack_is_held_to_the_fewest_users_and_the_smallest_batch():
     board = SDPShuffler(LDPUserSide(river(), 2.0), users=1_500, batch_size=1_000)
     board.serve(RIGHT, 1_490)
     board.publish()
-    assert board.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 10, 1e-6))  # the ten who are to come
+    small = amplified_epsilon(2.0, 10, 1e-6)
+    assert board.ledger.outside.epsilon == pytest.approx(small)  # the ten who are to come
+    board.serve(RIGHT, 9)
+    board.reset()  # the last of them is here
+    assert board.ledger.outside.epsilon == pytest.approx(small)
+    board.close()
+    assert board.ledger.outside.epsilon == pytest.approx(small)
+    lost = SDPShuffler(LDPUserSide(river(), 2.0), batch_size=1_000)
+    lost.serve(RIGHT, 10)
+    lost.drop_out(989)
+    assert lost.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 11, 1e-6))
 
 
 def test_agents_learn_behind_a_shuffler():
@@ -278,6 +298,7 @@ def test_agents_learn_behind_a_shuffler():
         (lambda: SDPShuffler(river()), "epsilon and delta not given"),
         (lambda: shuffler(delta=0.0), "delta is 0: noise bits run out"),
         (lambda: shuffler(batch_size=0), "batch_size is 0"),
+        (lambda: shuffler(simulation="messages", batch_size=1_000, dropout=0.9999), "too many to make one by one"),
         (lambda: shuffler(simulation="messages", users=None, batch_size=10**6), "too many to make one by one"),
         (lambda: shuffler(dropout=1.5), "dropout is 1.5"),
         (lambda: shuffler(simulation="both"), "simulation is 'both'"),
