@@ -35,7 +35,7 @@ def draw_learning(app):
     for agent in learning.AGENTS:
         found = learning.curves(users=50_000 if agent == "SDPPE" else 5_000, seeds=1, agent=agent)
         learning.draw(found, agent).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
-    hard.main(["--users", "10000", "--seeds", "2", "--out", str(Path(app.srcdir) / "generated")])
+    hard.main(["--users", "4000000", "--seeds", "1", "--out", str(Path(app.srcdir) / "generated")])
 
 
 def draw(app):

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from private_rl_gym.agents import DPUCBVI, UCBVI
+from private_rl_gym.agents import DPUCBVI, PUCB, UCBVI
 from private_rl_gym.experiments import hard
 from private_rl_gym.experiments.bounds import best_arm_pulls, pac_lower_bound
 from private_rl_gym.wrappers import JDPBillboard
@@ -57,16 +57,20 @@ def test_private_best_arm_identification():
 
 
 @pytest.mark.slow
-def test_private_agents_stay_above_the_lower_bound():
-    for epsilon in (1.0, 10.0):
+@pytest.mark.parametrize("kind", [DPUCBVI, PUCB])
+def test_private_agents_stay_above_the_lower_bound(kind):
+    """Where it asks for something, 51 users at epsilon = 0.1; the need falls as epsilon grows, as the bound does."""
+    needs = []
+    for epsilon in (0.1, 10.0):
 
         def make(env, budget):
-            return DPUCBVI(
-                "TabularPolicy", JDPBillboard(env, budget, 1e-6, 3000, publish_every=50, public_start=True, seed=0)
-            )
+            board = JDPBillboard(env, budget, 0.0, 2_000_000, publish_every=5_000, public_start=True, seed=0)
+            return kind("TabularPolicy", board, seed=0)
 
-        found = hard.mistakes(make, epsilon, 3000, 0.35, seed=0, n=4, m=3, horizon=10)
-        assert found >= pac_lower_bound(10, 4, 4, epsilon, 0.35, 0.05)
+        needs.append(hard.mistakes(make, epsilon, 2_000_000, 0.35, seed=0, n=20, m=10, horizon=10))
+        assert needs[-1] >= pac_lower_bound(10, 20, 11, epsilon, 0.35, 0.05)
+    assert pac_lower_bound(10, 20, 11, 0.1, 0.35, 0.05) > 50
+    assert needs[1] < needs[0]
 
 
 def test_the_figure_has_a_command(tmp_path, capsys):
