@@ -15,7 +15,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.search import Everyone, Mixture, Model, NearBest
+from private_rl_gym.planning.search import Everyone, Mixture, Model, NearBest, shares, simplex
 from private_rl_gym.privacy.errors import pack, unpack
 from private_rl_gym.privacy.projection import project_counts
 from private_rl_gym.privacy.release import Release
@@ -122,7 +122,7 @@ class SDPPE(Agent):
         else:
             self._crude_users, self._fine_users = left // 2, left - left // 2
         H, S, A = self._board.sizes
-        self._layer, self._spread = 0, _shares(self._crude_users, H)
+        self._layer, self._spread = 0, shares(self._crude_users, H)
         self._starts = np.zeros(S + 1)  # where users started; the last entry counts them
         self._rare = np.zeros((H, S, A, S), dtype=bool)  # W
         P = np.zeros((H, S + 1, A, S + 1))
@@ -138,7 +138,7 @@ class SDPPE(Agent):
         for layer in layers:
             found += self._search.most_visiting(model, layer, self._gap)
         self._segments: list[Segment] = []
-        for mixture, count in zip(found, _shares(users, len(found)), strict=True):
+        for mixture, count in zip(found, shares(users, len(found)), strict=True):
             self._segments += mixture.split(count)
         self._place, self._done, self._waiting = 0, 0, False
         self._running: Policy | None = None
@@ -220,7 +220,7 @@ class SDPPE(Agent):
         H = self.horizon
         if batch is not None:
             self._starts += _starts(batch)
-            self._crude = replace(self._crude, initial=_simplex(self._starts))
+            self._crude = replace(self._crude, initial=simplex(self._starts))
         if self._layer < H:
             if batch is not None:
                 self._estimate(self._crude, batch, self._layer)
@@ -231,7 +231,7 @@ class SDPPE(Agent):
             refined = Model(
                 np.zeros_like(self._crude.transitions),
                 np.zeros_like(self._crude.rewards),
-                _simplex(_starts(batch)),
+                simplex(_starts(batch)),
             )
             for h in range(H):
                 self._estimate(refined, batch, h)
@@ -328,10 +328,10 @@ class SDPPE(Agent):
                 json.dumps({name: pack(law) for name, law in since.errors.items()}).encode(), dtype=np.uint8
             ),
             **{f"since_{family}": getattr(since, family) for family in "nmr"},
-            **_arrays("crude", self._crude),
+            **self._crude.arrays("crude"),
         }
         if self._refined is not None:
-            found |= _arrays("refined", self._refined)
+            found |= self._refined.arrays("refined")
         deployed = self._deployed()
         if deployed is not None:
             found["best"] = deployed.table
@@ -364,8 +364,8 @@ class SDPPE(Agent):
             r=arrays["since_r"],
         )
         self._segments = list(zip(arrays["tables"], (int(count) for count in arrays["counts"]), strict=True))
-        self._crude = _model("crude", arrays)
-        self._refined = _model("refined", arrays) if "refined_initial" in arrays else None
+        self._crude = Model.of("crude", arrays)
+        self._refined = Model.of("refined", arrays) if "refined_initial" in arrays else None
         if isinstance(self._search, Everyone):
             self._search.active = arrays["active"].astype(bool)
         self._running = None
@@ -388,41 +388,9 @@ class APEVE(SDPPE):
         return 0.0
 
 
-def _shares(users: int, parts: int) -> list[int]:
-    """So many users in so many parts, as equal as they can be, none lost."""
-    each, more = divmod(users, parts)
-    return [each + (part < more) for part in range(parts)]
-
-
 def _starts(batch: Release) -> NDArray[np.float64]:
     """Where the users of a batch started, and how many they are."""
     seen = batch.n[0].sum(axis=-1)
     if batch.absorbing is not None:  # where episodes end, none begins
         seen[batch.absorbing] = 0.0
     return np.append(seen, batch.users)
-
-
-def _simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest distribution to noisy counts of which the sum is known, and 0 for the absorbing state of models.
-
-    What is subtracted from every count, so that those which stay above 0 sum to the number of users, is found by
-    sorting.
-    """
-    counts, users = starts[:-1], max(float(starts[-1]), 1.0)
-    ordered = np.sort(counts)[::-1]
-    excess = (np.cumsum(ordered) - users) / np.arange(1, len(ordered) + 1)
-    shift = excess[np.flatnonzero(ordered > excess)[-1]]
-    share = np.maximum(counts - shift, 0.0)
-    return np.append(share / share.sum(), 0.0)
-
-
-def _arrays(name: str, model: Model) -> dict[str, NDArray[Any]]:
-    return {
-        f"{name}_transitions": model.transitions,
-        f"{name}_rewards": model.rewards,
-        f"{name}_initial": model.initial,
-    }
-
-
-def _model(name: str, arrays: dict[str, NDArray[Any]]) -> Model:
-    return Model(arrays[f"{name}_transitions"], arrays[f"{name}_rewards"], arrays[f"{name}_initial"])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.compiled import compiled
 
-__all__ = ["Everyone", "Mixture", "Model", "NearBest"]
+__all__ = ["Everyone", "Mixture", "Model", "NearBest", "shares", "simplex"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +27,19 @@ class Model:
     transitions: NDArray[np.float64]  # [h, s, a, s'], with the absorbing state
     rewards: NDArray[np.float64]  # [h, s, a], with the absorbing state
     initial: NDArray[np.float64]  # [s], with the absorbing state
+
+    def arrays(self, name: str) -> dict[str, NDArray[np.float64]]:
+        """To be saved under that name."""
+        return {
+            f"{name}_transitions": self.transitions,
+            f"{name}_rewards": self.rewards,
+            f"{name}_initial": self.initial,
+        }
+
+    @classmethod
+    def of(cls, name: str, arrays: dict[str, NDArray[np.float64]]) -> Model:
+        """What was saved under that name."""
+        return cls(arrays[f"{name}_transitions"], arrays[f"{name}_rewards"], arrays[f"{name}_initial"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +156,26 @@ class Everyone:
         values = np.where(self.active, self.values(model), -np.inf)
         number = int(np.argmax(values))
         return self.table(number), float(values.flat[number])
+
+
+def shares(users: int, parts: int) -> list[int]:
+    """So many users in so many parts, as equal as they can be, none lost."""
+    each, more = divmod(users, parts)
+    return [each + (part < more) for part in range(parts)]
+
+
+def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest distribution to noisy counts of which the sum is known, and 0 for the absorbing state of models.
+
+    What is subtracted from every count, so that those which stay above 0 sum to the number of users, is found by
+    sorting.
+    """
+    counts, users = starts[:-1], max(float(starts[-1]), 1.0)
+    ordered = np.sort(counts)[::-1]
+    excess = (np.cumsum(ordered) - users) / np.arange(1, len(ordered) + 1)
+    shift = excess[np.flatnonzero(ordered > excess)[-1]]
+    share = np.maximum(counts - shift, 0.0)
+    return np.append(share / share.sum(), 0.0)
 
 
 @compiled

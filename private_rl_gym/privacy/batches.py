@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import read_only
-from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
@@ -53,8 +52,7 @@ class ShuffledBits(TabularCounts):
         """Add the bits of every user."""
         assert source is not None  # noqa: S101 - rewards are rounded with it
         uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
-        rewards = (uniforms < users.rewards).astype(np.int64)
-        _add_bits(users.states, users.actions, rewards, sums, self.n_states, self.n_actions, self.separate_visits)
+        self._add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
         """Those of exact counts; rewards that had to be rounded are off by that, too."""
@@ -224,18 +222,3 @@ class ShuffledSums(PublicSums):
     def sources(self) -> dict[str, NoiseSource]:
         """Two: for what users round or noise themselves, and for noise bits."""
         return super().sources() | {"shuffler": self.shuffler}
-
-
-@compiled
-def _add_bits(
-    states: Any, actions: Any, rewards: Any, sums: Any, n_states: int, n_actions: int, separate_visits: bool
-) -> None:
-    users, horizon = actions.shape
-    pairs = horizon * n_states * n_actions
-    for user in range(users):
-        for h in range(horizon):
-            pair = (h * n_states + states[user, h]) * n_actions + actions[user, h]
-            sums[pair * n_states + states[user, h + 1]] += 1
-            sums[pairs * n_states + pair] += rewards[user, h]
-            if separate_visits:
-                sums[pairs * n_states + pairs + pair] += 1

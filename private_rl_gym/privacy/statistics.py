@@ -139,9 +139,12 @@ class TabularCounts(Statistic):
     def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
         """Add exact counts; there is no randomness in them."""
         del source
-        _add_counts(
-            users.states, users.actions, users.rewards, sums, self.n_states, self.n_actions, self.separate_visits
-        )
+        self._add(users, users.rewards, REWARD_GRID, sums)
+
+    def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
+        """Every user's counts, with rewards in units of ``grid``."""
+        sizes = self.n_states, self.n_actions
+        _add_counts(users.states, users.actions, rewards, grid, sums, *sizes, self.separate_visits)
 
     def counts(self, vector: NDArray[np.float64], users: int = 0) -> Counts:
         """The vector, cut into its families."""
@@ -161,7 +164,14 @@ class TabularCounts(Statistic):
 
 @compiled
 def _add_counts(
-    states: Any, actions: Any, rewards: Any, sums: Any, n_states: int, n_actions: int, separate_visits: bool
+    states: Any,
+    actions: Any,
+    rewards: Any,
+    grid: float,
+    sums: Any,
+    n_states: int,
+    n_actions: int,
+    separate_visits: bool,
 ) -> None:
     users, horizon = actions.shape
     pairs = horizon * n_states * n_actions
@@ -169,7 +179,7 @@ def _add_counts(
         for h in range(horizon):
             pair = (h * n_states + states[user, h]) * n_actions + actions[user, h]
             sums[pair * n_states + states[user, h + 1]] += 1
-            sums[pairs * n_states + pair] += int(np.floor(rewards[user, h] / REWARD_GRID + 0.5))
+            sums[pairs * n_states + pair] += int(np.floor(rewards[user, h] / grid + 0.5))
             if separate_visits:
                 sums[pairs * n_states + pairs + pair] += 1
 
