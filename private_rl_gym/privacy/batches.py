@@ -24,6 +24,18 @@ __all__ = ["ShuffledBits", "ShuffledSums"]
 
 MOST_MESSAGES = 100_000_000
 
+ACCOUNT = np.dtype(
+    [
+        ("users", "f8"),  # in batches that are closed
+        ("variance", "f8"),  # of all noise in one counter
+        ("mean", "f8"),  # of all noise in one counter
+        ("least", "f8"),  # users who sent something, in any batch
+        ("worst", "f8"),  # epsilon that any batch cost
+        ("short", "f8"),  # whether more users of a batch vanished than were planned for
+        ("lost", "f8"),  # users of the current batch who have vanished
+    ]
+)
+
 
 class ShuffledBits(TabularCounts):
     """Counts of which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
@@ -85,10 +97,8 @@ class ShuffledSums(PublicSums):
     ) -> None:
         self.protocol, self.shuffler, self.by_message = protocol, shuffler, by_message
         self.shuffled = np.zeros(statistic.cells, dtype=np.int64)  # bits that were set, noise included
-        # Of all batches: users, variance of the noise in one counter, least users in one, largest epsilon spent;
-        # how many of the current batch have vanished; the mean of all noise in one counter; and whether more than
-        # planned for ever vanished.
-        self.account = np.array([0.0, 0.0, np.inf, 0.0, 0.0, 0.0, 0.0])
+        self.account = np.zeros((), dtype=ACCOUNT)
+        self.account["least"] = np.inf
         self._held: list[NDArray[np.int64]] = []  # of the current batch, where messages are made
         super().__init__(statistic, **options)
         sizes = (1, self.publish_every, 2 * self.publish_every) if by_message and protocol is not None else ()
@@ -103,12 +113,12 @@ class ShuffledSums(PublicSums):
     @property
     def batched_users(self) -> int:
         """Users in batches that are closed."""
-        return int(self.account[0])
+        return int(self.account["users"])
 
     @property
     def lost(self) -> int:
         """Users of the current batch whose messages never came."""
-        return int(self.account[4])
+        return int(self.account["lost"])
 
     def batch_size(self) -> int | None:
         """Users in the current batch; None if that is open."""
@@ -147,7 +157,7 @@ class ShuffledSums(PublicSums):
         for _ in range(users):
             self.gone += 1
             self.pending += 1
-            self.account[4] += 1
+            self.account["lost"] += 1
             if self.pending >= (self.batch_size() or 1):
                 self._close()
 
@@ -184,19 +194,17 @@ class ShuffledSums(PublicSums):
         # Whole numbers are summed, and the mean of all noise is taken off what is published: with rounding in between,
         # the last digit would tell a count from its noise.
         shuffled = self.shuffled + total
-        users, all_variance, least, worst, _, all_mean, short = self.account
-        short = max(short, float(self.protocol is not None and 0 < sent < self.protocol.sure(size)))
-        account = (
-            users + size,
-            all_variance + variance,
-            min(least, sent or least),
-            max(worst, spent),
-            0.0,
-            all_mean + mean,
-            short,
-        )
-        counts = self.statistic.counts((shuffled - account[5]) * self.statistic.grid, self.gone)
-        self.shuffled[:], self.account[:] = shuffled, account
+        account = self.account.copy()
+        account["users"] += size
+        account["variance"] += variance
+        account["mean"] += mean
+        account["lost"] = 0.0
+        account["worst"] = max(account["worst"], spent)
+        if sent:
+            account["least"] = min(account["least"], sent)
+            account["short"] = max(account["short"], self.protocol is not None and sent < self.protocol.sure(size))
+        counts = self.statistic.counts((shuffled - account["mean"]) * self.statistic.grid, self.gone)
+        self.shuffled[...], self.account[...] = shuffled, account
         self._sums[:] = 0
         self._held.clear()
         self.pending = 0
@@ -210,7 +218,7 @@ class ShuffledSums(PublicSums):
 
     def _law(self) -> Noise:
         """Of one counter: centred bits, many of them."""
-        variance = float(self.account[1])
+        variance = float(self.account["variance"])
         return lambda grid: BoundedError(variance * grid**2, grid)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

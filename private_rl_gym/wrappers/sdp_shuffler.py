@@ -184,8 +184,8 @@ class SDPShuffler(Boundary):
     def _of_bits(self) -> Guarantee:
         protocol, notes = self._board.protocol, self._notes
         assert protocol is not None  # noqa: S101 - there is one without an inner boundary
-        worst = float(self._board.account[3])
-        if self._board.account[6]:
+        worst = float(self._board.account["worst"])
+        if self._board.account["short"]:
             notes = (*notes, "more users of a batch vanished than were planned for, and their noise with them")
         return Guarantee("SDP", max(protocol.true_epsilon, worst), self._delta, self.users, self._said, notes=notes)
 
@@ -196,7 +196,7 @@ class SDPShuffler(Boundary):
         to_come = (
             (board.batch_size() or 0) - board.lost if self.users_left or self._arrived > board.batched_users else 0
         )
-        least = int(min(least, self._board.account[2], to_come or least))
+        least = int(min(least, float(self._board.account["least"]), to_come or least))
         if local.delta > 0.0:
             said = "shuffled reports; no amplification is claimed for reports with a delta"
             return Guarantee("SDP", local.epsilon, local.delta, self.users, said)

@@ -63,6 +63,38 @@ def test_the_noise_is_what_the_release_says():
     assert stated["n"] == pytest.approx(stated["m"] * np.sqrt(S))
 
 
+@pytest.mark.parametrize("broken", [None, "shared by all counters", "the same in every batch", "halved"])
+def test_noise_is_drawn_for_every_counter_and_batch(broken, monkeypatch):
+    """Correlations between counters and between batches, and the spread; each breakage fails one of them."""
+    board = shuffler(users=None, batch_size=50, seed=3)
+    if broken is not None:
+        source, kept = np.random.default_rng(0), []
+
+        class Broken:
+            def binomial(self, bits, bias, cells):
+                noise = source.binomial(bits, bias, cells)
+                kept.append(noise)
+                if broken == "halved":
+                    return noise // 2
+                return np.full(cells, noise[0]) if broken == "shared by all counters" else kept[0]
+
+        monkeypatch.setattr(type(board._board.shuffler), "generator", property(lambda _: Broken()))
+        board._board.user_source = type("Bits", (), {"uniform": staticmethod(source.random)})()
+    batches, before = [], board.release
+    for _ in range(40):
+        board.serve(RIGHT, 50)
+        batch, before = board.release.since(before), board.release
+        batches.append((batch.m[:, :, 0] / batch.noise_std["m"]).ravel())  # nobody took the other action
+    noise = np.array(batches)  # [batch, counter], of mean 0 and variance 1
+    few = 5 / np.sqrt(noise.size)
+    sound = (
+        abs((noise[:, 1:] * noise[:, :-1]).mean()) < few
+        and abs((noise[1:] * noise[:-1]).mean()) < few
+        and abs(noise.var() - 1) < 2 * few
+    )
+    assert sound == (broken is None)
+
+
 def test_a_batch_can_be_taken_on_its_own():
     board = shuffler(users=40)
     board.serve(RIGHT, 8)
