@@ -17,7 +17,6 @@ from private_rl_gym.agents.inputs import single_env, users_of
 from private_rl_gym.agents.logs import Logs
 from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
 from private_rl_gym.wrappers.inside import layers
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
@@ -92,7 +91,7 @@ class Agent(ABC):
     # What an agent writes --------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def plan(self, release: Release) -> Policy:
+    def plan(self, release: Any) -> Policy:
         """The policy for the users to come, from what has been released."""
 
     def state(self) -> dict[str, NDArray[Any]]:

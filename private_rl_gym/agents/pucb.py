@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,13 +64,4 @@ class UBEV(PUCB):
 
     def plan(self, release: Release) -> Policy:
         """PrivQ at E = 0: noise, if there is any, is not known to this agent."""
-        exact = type(release)(
-            version=release.version,
-            users=release.users,
-            n=release.n,
-            m=release.m,
-            r=release.r,
-            errors=dict.fromkeys("nmr", NoError()),
-            events=release.events,
-        )
-        return super().plan(exact)
+        return super().plan(replace(release, errors=dict.fromkeys(release.families, NoError())))

@@ -34,8 +34,9 @@ class Policy:
 
     table: NDArray[np.int64] | NDArray[np.float64]  # [h, s] actions, or [h, s, a] probabilities
     n_actions: int
+    values: NDArray[np.float64] | None = None  # [h, s], h = 0..H: what linear learners send along with a policy
 
-    def __init__(self, table: ArrayLike, n_actions: int) -> None:
+    def __init__(self, table: ArrayLike, n_actions: int, values: ArrayLike | None = None) -> None:
         """A policy for every stage: see :meth:`of` for one that is the same at all of them."""
         shape = np.shape(table)
         if len(shape) < 2:
@@ -43,6 +44,7 @@ class Policy:
         checked = Policy.of(table, horizon=shape[0], n_states=shape[1], n_actions=n_actions)
         object.__setattr__(self, "table", checked.table)
         object.__setattr__(self, "n_actions", checked.n_actions)
+        object.__setattr__(self, "values", None if values is None else checked.with_values(values).values)
 
     @classmethod
     def of(cls, table: Policy | ArrayLike, *, horizon: int, n_states: int, n_actions: int) -> Policy:
@@ -81,15 +83,34 @@ class Policy:
             )
         if len(shape) == 3:
             found = as_distributions(found, "policy", "state")  # type: ignore[assignment,arg-type]
-        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+        policy = cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+        return policy.with_values(table.values) if isinstance(table, Policy) else policy
 
     @classmethod
-    def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:
+    def trusted(
+        cls,
+        table: NDArray[np.int64] | NDArray[np.float64],
+        n_actions: int,
+        values: NDArray[np.float64] | None = None,
+    ) -> Policy:
         """The policy in an array that is known to be right, such as one that a solver made: nothing is checked."""
         policy = object.__new__(cls)
         object.__setattr__(policy, "table", table)
         object.__setattr__(policy, "n_actions", n_actions)
+        object.__setattr__(policy, "values", values)
         return policy
+
+    def with_values(self, values: ArrayLike | None) -> Policy:
+        """The same policy, sent to users together with a value function ``[h, s]``, h = 0..H."""
+        if values is None:
+            return Policy.trusted(self.table, self.n_actions)
+        found = as_array(values, "values")
+        if found.shape != (self.horizon + 1, self.n_states):
+            raise ValueError(
+                f"values have shape {found.shape}: with {self} they must be {(self.horizon + 1, self.n_states)}, "
+                "one value for each state at each stage and at the end."
+            )
+        return Policy.trusted(self.table, self.n_actions, read_only(found))
 
     @classmethod
     def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
@@ -139,7 +160,7 @@ class Policy:
         return int(np.searchsorted(self.cumulative[stage, state], uniform, side="right"))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Policy, (self.table, self.n_actions)
+        return Policy, (self.table, self.n_actions, self.values)
 
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else "stochastic"

@@ -22,13 +22,14 @@ class Trajectories:
     states: NDArray[np.int32]  # [user, h], h = 0..H
     actions: NDArray[np.int32]  # [user, h]
     rewards: NDArray[np.float64]  # [user, h]
+    values: NDArray[np.float64] | None = None  # [h, s], public: what was sent to them along with their policy
 
     def __len__(self) -> int:
         return int(self.actions.shape[0])
 
     def part(self, start: int, stop: int) -> Trajectories:
         """Some of the users, without copying."""
-        return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop])
+        return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop], self.values)
 
     @property
     def returns(self) -> NDArray[np.float64]:  # [user]
@@ -94,7 +95,7 @@ def rollout(
         actions,
         rewards,
     )
-    return Trajectories(states, actions, rewards)
+    return Trajectories(states, actions, rewards, policy.values)
 
 
 @compiled

@@ -203,13 +203,13 @@ class ShuffledSums(PublicSums):
         if sent:
             account["least"] = min(account["least"], sent)
             account["short"] = max(account["short"], self.protocol is not None and sent < self.protocol.sure(size))
-        counts = self.statistic.counts((shuffled - account["mean"]) * self.statistic.grid, self.gone)
+        sums = self.statistic.sums((shuffled - account["mean"]) * self.statistic.grid, self.gone)
         self.shuffled[...], self.account[...] = shuffled, account
         self._sums[:] = 0
         self._held.clear()
         self.pending = 0
         self.version += 1
-        self.release = self.restored(counts, self.gone)
+        self.release = self.restored(sums, self.gone)
 
     @property
     def closes_early(self) -> bool:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from private_rl_gym.privacy.calibration import noise_law
 from private_rl_gym.privacy.counting import Batched, ContinualNoise
 from private_rl_gym.privacy.errors import NoError
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.release import Release
-from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, check_scale
+from private_rl_gym.privacy.release import Published
+from private_rl_gym.privacy.statistics import Noise, Statistic, check_scale
 
 __all__ = ["CentralNoise", "PublicSums"]
 
@@ -85,7 +86,7 @@ class PublicSums:
         self.pending = 0  # of them, since the last release
         self.version = 0
         self._sums = np.zeros(statistic.cells, dtype=np.int64)
-        self.release = self.restored(statistic.counts(np.zeros(statistic.cells), 0), 0)
+        self.release = self.restored(statistic.sums(np.zeros(statistic.cells), 0), 0)
 
     def receive(self, users: Trajectories | None, count: int) -> None:
         """Users leave; without trajectories, before their time.
@@ -138,18 +139,15 @@ class PublicSums:
         vector = self._sums * self.statistic.grid if plain else self.noise.add(self._sums, times)  # type: ignore[union-attr]
         read_only(vector)
         users = self.gone - behind
-        self.release = self.restored(self.statistic.counts(vector, users), users)
+        self.release = self.restored(self.statistic.sums(vector, users), users)
 
-    def restored(self, counts: Counts, users: int) -> Release:
-        """A release of these counts, with the errors that hold where the noise stands."""
-        n, m, r = (read_only(array) for array in counts)
-        entries = n.size + m.size + r.size
-        return Release(
+    def restored(self, sums: Mapping[str, NDArray[np.float64]], users: int) -> Published:
+        """A release of these sums, with the errors that hold where the noise stands."""
+        entries = sum(read_only(array).size for array in sums.values())
+        return self.statistic.release(
+            sums,
             version=self.version,
             users=users,
-            n=n,
-            m=m,
-            r=r,
             errors=self.statistic.errors(self._law(), users),
             events=entries * self._releases(),
             absorbing=self.absorbing,

@@ -10,6 +10,7 @@ Each is a ``Statistic``: boundaries sum reports as they sum counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -29,7 +30,8 @@ from private_rl_gym.privacy.errors import (
     LaplaceError,
 )
 from private_rl_gym.privacy.noise import NoiseSource, round_to_grid
-from private_rl_gym.privacy.statistics import REWARD_GRID, Counts, Noise, Statistic, TabularCounts, check_scale
+from private_rl_gym.privacy.release import Published
+from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts, TabularStatistic, check_scale
 
 __all__ = ["RANDOMIZERS", "AdditiveReports", "UnaryReports", "randomizer"]
 
@@ -37,27 +39,27 @@ RANDOMIZERS = ("one-step", "unary", "laplace", "gaussian")
 
 
 class AdditiveReports(Statistic):
-    """A user's counts, with fresh noise on every entry, drawn on her side.
+    """A user's vector, with fresh noise on every entry, drawn on her side.
 
     Privacy:
         Laplace noise of scale L1 / epsilon, or Gaussian noise of sigma = L2 / mu(epsilon, delta).
         Proof: docs/proofs/local-additive.md.
 
     Args:
-        exact: The counts.
+        exact: What the vector is of.
         law: ``"laplace"`` or ``"gaussian"``.
         scale: Of the noise in one entry, in real units.
     """
 
-    def __init__(self, exact: TabularCounts, law: Literal["laplace", "gaussian"], scale: float) -> None:
-        check_scale(scale, REWARD_GRID)
+    def __init__(self, exact: Statistic, law: Literal["laplace", "gaussian"], scale: float) -> None:
+        check_scale(scale, float(exact.grid.min()))
         self.exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2 = exact.cells, exact.l1, exact.l2
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """That of the counts."""
+        """That of the exact vector."""
         return self.exact.grid
 
     @cached_property
@@ -67,7 +69,7 @@ class AdditiveReports(Statistic):
     def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Add one noisy report for each user."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
-        self.exact.collect(users, sums)
+        self.exact.collect(users, sums, None)
         self.absent(len(users), sums, source)
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
@@ -82,9 +84,13 @@ class AdditiveReports(Statistic):
                 noise = round_to_grid(noise * self._units)
             sums += noise.astype(np.int64)
 
-    def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
-        """The same as of exact counts: noise has mean zero."""
-        return self.exact.counts(vector, users)
+    def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
+        """The same as of exact vectors: noise has mean zero."""
+        return self.exact.sums(vector, users)
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
+        """The same as of exact vectors."""
+        return self.exact.release(sums, **about)
 
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
         """Noise of every user, and ``noise`` on top."""
@@ -123,7 +129,7 @@ class _Flips:
         return self.q * (1.0 - self.q) * self.gain**2
 
 
-class UnaryReports(Statistic):
+class UnaryReports(TabularStatistic):
     """A user's steps as bits, one for each outcome (s, a, s', reward bit), each flipped at random.
 
     With ``one_step`` she draws a single stage, reports that one with her whole budget, and counts H times.

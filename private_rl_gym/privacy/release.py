@@ -1,9 +1,14 @@
-"""What the outside may see."""
+"""What the outside may see.
+
+* ``Published`` - what every release says: how many users it is about, and how far off it may be
+* ``Release`` - visits, transitions and rewards
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,39 +16,43 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.privacy.errors import ErrorLaw
 
-__all__ = ["Release"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Published", "Release"]
 
 CERTAIN = 2.0**40
 """A count as of so many users that nothing is left to learn."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Release:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Published:
     """Sums over users, the noise that they carry, and a bound on their error. Everything in it may be published.
 
     Attributes:
         version: Number of the release; it moves only when something new was published.
         users: How many users it is about.
-        n: ``[h, s, a]``, visits.
-        m: ``[h, s, a, s']``, transitions.
-        r: ``[h, s, a]``, sums of rewards, each rounded to a grid of about a millionth.
         absorbing: The state in which episodes wait that ended early, if they may.
     """
 
+    families: ClassVar[tuple[str, ...]] = ()
+    """Names of the sums."""
+
     version: int
     users: int
-    n: NDArray[np.float64]
-    m: NDArray[np.float64]
-    r: NDArray[np.float64]
     errors: Mapping[str, ErrorLaw] = field(repr=False)
     events: int = field(repr=False)  # entries times releases: what a bound has to hold for at once
-    absorbing: int | None = field(default=None, repr=False)  # where users wait whose episodes ended early
+    absorbing: int | None = field(default=None, repr=False)
+
+    def sums(self) -> dict[str, NDArray[np.float64]]:
+        """The sums, by name."""
+        return {family: getattr(self, family) for family in self.families}
 
     @property
     def noise_std(self) -> dict[str, float]:
-        """Standard deviation of the noise in one entry of each, ``{"n": ..., "m": ..., "r": ...}``.
+        """Standard deviation of the noise in one entry of each family.
 
-        Where users randomize their steps it depends on how many of them are in the entry; then it is the largest.
+        Where it is not the same for all of them, the largest.
         """
         return {family: law.std for family, law in self.errors.items()}
 
@@ -54,7 +63,7 @@ class Release:
 
         Args:
             beta: Probability of failure, in (0, 1).
-            of: ``"n"``, ``"m"`` or ``"r"`` for that family alone; by default the largest of the three.
+            of: The name of a family, for that alone; by default the largest of all.
         """
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
@@ -63,13 +72,34 @@ class Release:
             raise ValueError(f"There is no family {of!r}: choose one of {', '.join(self.errors)}.")
         return max(self.errors[family].bound(beta / self.events) for family in families)
 
+    def with_certain_rows(self) -> Self:
+        """The same, with what needs no data to be known."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Release(Published):
+    """What the sums of tabular counts say.
+
+    Attributes:
+        n: ``[h, s, a]``, visits.
+        m: ``[h, s, a, s']``, transitions.
+        r: ``[h, s, a]``, sums of rewards, each rounded to a grid of about a millionth.
+    """
+
+    families: ClassVar[tuple[str, ...]] = ("n", "m", "r")
+
+    n: NDArray[np.float64]
+    m: NDArray[np.float64]
+    r: NDArray[np.float64]
+
     def since(self, earlier: Release) -> Release:
         """What was added after ``earlier``, a release of the same board: where batches are apart, the new ones alone.
 
         Their noise is fresh there. Under continual counting the difference carries, at worst, the noise of both.
         """
         errors = {family: law.since(earlier.errors[family]) for family, law in self.errors.items()}
-        n, m, r = (read_only(getattr(self, family) - getattr(earlier, family)) for family in "nmr")
+        n, m, r = (read_only(getattr(self, family) - getattr(earlier, family)) for family in self.families)
         return replace(self, users=self.users - earlier.users, n=n, m=m, r=r, errors=errors)
 
     def with_certain_rows(self) -> Release:

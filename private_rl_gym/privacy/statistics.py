@@ -1,6 +1,7 @@
 """How a trajectory becomes a vector, with its sensitivity under replacing one user.
 
 * ``Statistic`` - the interface that trust boundaries sum by
+* ``TabularStatistic`` - what all of them share that count states and actions
 * ``TabularCounts`` - visits, transitions and rewards by stage
 * ``Counts`` - what a (possibly noisy) sum of vectors says about the model
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.errors import ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.release import Published, Release
 
-__all__ = ["Counts", "Statistic", "TabularCounts", "check_scale"]
+__all__ = ["Counts", "Statistic", "TabularCounts", "TabularStatistic", "check_scale"]
 
 REWARD_GRID = 2.0**-20
 """Rewards are rounded to this before they are summed; their sums, and what is published, lie on it."""
@@ -82,19 +84,39 @@ class Statistic(ABC):
         del users, sums, source
 
     @abstractmethod
-    def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
-        """What a vector of sums, in real units, says."""
+    def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
+        """What a vector of sums, in real units, says, by families."""
 
     @abstractmethod
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """The errors of n, m and r, if every entry of the vector carries ``noise`` on top."""
+        """The errors of each family, if every entry of the vector carries ``noise`` on top."""
+
+    @abstractmethod
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
+        """What may be published of these sums."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """State besides the sums."""
         return {}
 
 
-class TabularCounts(Statistic):
+class TabularStatistic(Statistic):
+    """A statistic that says something about visits, transitions and rewards."""
+
+    @abstractmethod
+    def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
+        """What a vector of sums, in real units, says."""
+
+    def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
+        """The counts, by name."""
+        return self.counts(vector, users)._asdict()
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Release:
+        """Visits, transitions and rewards."""
+        return Release(n=sums["n"], m=sums["m"], r=sums["r"], **about)
+
+
+class TabularCounts(TabularStatistic):
     """Visits n(h,s,a), transitions m(h,s,a,s') and rewards r(h,s,a) of a user, each kept by stage.
 
     Privacy:

@@ -19,7 +19,6 @@ from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers import saving
 from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, quietly
 from private_rl_gym.wrappers.private_model import private_model
@@ -113,8 +112,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     # What goes out ---------------------------------------------------------------------------------------------------
 
     @property
-    def release(self) -> Release:
-        """The newest release."""
+    def release(self) -> Any:
+        """The newest release: what kind it is follows from the statistic that is summed."""
         return self._board.release
 
     @property
@@ -135,7 +134,7 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         """
         return self._board.closes_early
 
-    def publish(self) -> Release:
+    def publish(self) -> Any:
         """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
 
         With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or

@@ -160,7 +160,7 @@ class Inside:
         self, policy: Policy, tape: NDArray[np.float64] | None, uniforms: NDArray[np.float64] | None
     ) -> Trajectories:
         """Let one user run a policy, step by step."""
-        recorder = Recorder(self)
+        recorder = Recorder(self, policy.values)
         observation, _ = self.env.reset(options=None if tape is None else {"user": tape})
         recorder.begin(observation)
         while recorder.open:
@@ -176,12 +176,13 @@ class Recorder:
 
     __slots__ = ("_inside", "open", "stage", "trajectory")
 
-    def __init__(self, inside: Inside) -> None:
+    def __init__(self, inside: Inside, values: NDArray[np.float64] | None = None) -> None:
         self._inside = inside
         self.trajectory = Trajectories(
             np.zeros((1, inside.horizon + 1), dtype=np.int32),
             np.zeros((1, inside.horizon), dtype=np.int32),
             np.zeros((1, inside.horizon)),
+            values,
         )
         self.stage, self.open = 0, False
 

@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_rl_gym.privacy.statistics import Counts
-
 if TYPE_CHECKING:
     from private_rl_gym.envs.model import TabularModel
     from private_rl_gym.wrappers.boundary import Boundary
@@ -102,7 +100,7 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
         "users": board.unwrapped.np_random.bit_generator.state,
     }
     content = io.BytesIO()
-    arrays = {**sums.arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
+    arrays = {**sums.arrays(), **_released(board)}
     np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
     temporary = target.with_name(f".{target.name}.{identity}.tmp")
     try:
@@ -157,17 +155,21 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
         source.restore(_arrays_again(meta["sources"][name]))
         source.seeded = meta["seeded"][name]
     board.unwrapped.np_random.bit_generator.state = _arrays_again(meta["users"])
-    released = Counts(*(arrays[f"release.{family}"] for family in "nmr"))
+    released = {family: arrays[f"release.{family}"] for family in sums.release.families}
     sums.release = sums.restored(released, meta["released_users"])
 
 
 _COUNTERS = ("gone", "pending", "version")
 
 
+def _released(board: Boundary) -> dict[str, Any]:
+    return {f"release.{family}": array for family, array in board.release.sums().items()}
+
+
 def _check_contents(target: Path, board: Boundary, arrays: dict[str, Any], meta: dict[str, Any]) -> None:
     """Everything that will be taken up has to be there, in its shape, before anything is taken up or spent."""
     sums = board._board
-    wanted = {**sums.arrays(), **{f"release.{family}": getattr(board.release, family) for family in "nmr"}}
+    wanted = {**sums.arrays(), **_released(board)}
     whole = all(
         name in arrays and arrays[name].shape == array.shape and arrays[name].dtype == array.dtype
         for name, array in wanted.items()

@@ -80,8 +80,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
         statistic, _, _ = randomizer(name, (4, 3, 2), 1.0, 1e-5, paper=False)
         sums = np.zeros(statistic.cells, dtype=np.int64)
         statistic.collect(trajectories, sums, source)
-        counts = statistic.counts(sums * statistic.grid, users)
-        for family, values in zip("nmr", counts, strict=True):
+        for family, values in statistic.sums(sums * statistic.grid, users).items():
             found[family].append(values)
     laws = statistic.errors(lambda _grid: NoError(), users)
     for family, true in zip("nmr", (n, m, r), strict=True):
