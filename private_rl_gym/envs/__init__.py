@@ -1,6 +1,7 @@
 """The users: episodic environments over tabular models, one file a family.
 
 * ``TabularModel`` - transitions, rewards, start and horizon, with exact values
+* ``SparseModel`` - the same for many states, of which few follow any one
 * ``TabularEnv``, ``TabularVectorEnv`` - one user, or thousands, of any model
 * ``RiverSwim`` - the papers' benchmark
 * ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds
@@ -17,6 +18,7 @@ from private_rl_gym.envs.mixture import Mixture
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.river_swim import RiverSwim
 from private_rl_gym.envs.river_swim_mixture import RiverSwimMixture
+from private_rl_gym.envs.sparse import SparseModel
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.envs.vector import TabularVectorEnv
 
@@ -28,6 +30,7 @@ __all__ = [
     "Mixture",
     "RiverSwim",
     "RiverSwimMixture",
+    "SparseModel",
     "TabularEnv",
     "TabularModel",
     "TabularVectorEnv",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from private_rl_gym.envs.generation import instance_generator, sparse_distributions
+from private_rl_gym.envs.finite import RewardLaw
+from private_rl_gym.envs.generation import instance_generator, sparse_rows
 from private_rl_gym.envs.mixture import Mixture
-from private_rl_gym.envs.model import RewardLaw
+from private_rl_gym.envs.sparse import SparseModel
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.envs.vector import vector_entry_point
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.features import LinearFeatures
 
 __all__ = ["LinearMixture", "LinearMixtureVector"]
 
@@ -21,11 +24,18 @@ class LinearMixture(TabularEnv):
     A linear mixture model (assumption 1 of LinOpt): P_h(s' | s, a) is a weighted sum of `d` base kernels, which
     the learner knows, with weights that it does not. What there is to learn is `d` numbers a stage, however many
     states there are. Base kernels are random and sparse; weights are uniform on the simplex. Rewards are linear
-    in `d` known features with hidden weights of their own. `env.unwrapped.mixture` holds kernels, features and
-    weights; `instance_seed` fixes the instance.
+    in `d` known features with hidden weights of their own. `env.unwrapped.mixture.features` is what a learner may
+    know, `env.unwrapped.mixture` holds the weights too; `instance_seed` fixes the instance. Kernels are sparse:
+    10,000 states take a second to make and some ten megabytes.
+
+    With `misspecification` above 0 the truth is no mixture of the known kernels: with that probability a step follows
+    a kernel, and pays a mean reward, that no feature tells of. Every row of P is within that total variation
+    distance of the mixture, and every mean reward within that of its own.
 
     ## Observation space
-    `Discrete(n_states)`. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`.
+    `Discrete(n_states)`. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`. With
+    `observe_features=True`, for learners that want vectors, a `Box`: the reward features of every action in this
+    state, and with `observe_time=True` the share of the episode that is over.
 
     ## Action space
     `Discrete(n_actions)`.
@@ -44,6 +54,8 @@ class LinearMixture(TabularEnv):
     - `instance_seed=0`: which instance.
     - `stationary=True`: with False, every stage has weights of its own.
     - `reward_law="bernoulli"`: or `"fixed"`.
+    - `misspecification=0.0`: how far the truth is from every mixture, below 1.
+    - `observe_features=False`: observe a vector.
     - `observe_time=False`, `render_mode=None`: as everywhere.
 
     ## Version history
@@ -60,7 +72,9 @@ class LinearMixture(TabularEnv):
         instance_seed: int = 0,
         stationary: bool = True,
         reward_law: RewardLaw = "bernoulli",
+        misspecification: float = 0.0,
         *,
+        observe_features: bool = False,
         observe_time: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -69,15 +83,34 @@ class LinearMixture(TabularEnv):
         H = positive_integer(horizon, "horizon", "steps in an episode")
         d = positive_integer(d, "d", "base kernels")
         stages = 1 if stationary else H
+        if not 0.0 <= misspecification < 1.0:
+            raise ValueError(f"misspecification is {misspecification}: a distance from every mixture, in [0, 1).")
         rng = instance_generator("linear-mixture", instance_seed)
-        self.mixture = Mixture(
-            kernels=sparse_distributions(rng, (d, S, A), S, branching),
-            weights=rng.dirichlet(np.ones(d), size=stages),
-            reward_features=rng.dirichlet(np.ones(d), size=(S, A)),
-            reward_weights=rng.random((stages, d)),
+        successors, psi = sparse_rows(rng, (d, S, A), S, branching)
+        theta, varphi = rng.dirichlet(np.ones(d), size=stages), rng.dirichlet(np.ones(d), size=(S, A))
+        eta = rng.random((stages, d))
+        self.mixture = Mixture(LinearFeatures.sparse(successors, psi, varphi), theta, eta)
+        model = self.mixture.model(0, H, reward_law)
+        if misspecification:  # one more kernel, and rewards, of which no feature tells
+            hidden, chances = sparse_rows(rng, (1, S, A), S, branching)
+            share = float(misspecification)
+            everything = LinearFeatures.sparse(
+                np.concatenate([successors, hidden]), np.concatenate([psi, chances]), varphi
+            )
+            packed = everything.mixed(np.hstack([(1.0 - share) * theta, np.full((stages, 1), share)]))
+            rewards = (1.0 - share) * model.rewards + share * rng.random((S, A))
+            model = SparseModel(*packed, rewards, 0, H, reward_law)
+        super().__init__(
+            model,
+            observe_time=observe_time,
+            features=_vectors(self.mixture.features) if observe_features else None,
+            render_mode=render_mode,
         )
-        model = self.mixture.tabular(0, H, reward_law)
-        super().__init__(model, observe_time=observe_time, render_mode=render_mode)
+
+
+def _vectors(features: LinearFeatures) -> NDArray[np.float32]:  # [s, action and feature]
+    """What describes a state to a learner that wants vectors: the reward features of its actions."""
+    return features.reward_features.reshape(features.n_states, -1).astype(np.float32)
 
 
 LinearMixtureVector = vector_entry_point(LinearMixture)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
 from private_rl_gym.planning.arrays import (
     as_array,
     as_distributions,
@@ -17,21 +17,18 @@ from private_rl_gym.planning.arrays import (
     read_only,
 )
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.sampling import SamplingTables, tape_length
+from private_rl_gym.planning.sampling import SamplingTables
 
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from private_rl_gym.planning.simulate import Trajectories
     from private_rl_gym.planning.solve import Plan
 
 __all__ = ["RewardLaw", "TabularModel"]
 
-RewardLaw = Literal["bernoulli", "fixed"]
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
-class TabularModel:
+class TabularModel(FiniteModel):
     """A finite-horizon Markov decision process, and what follows from it exactly.
 
     Axis h has length H, or length 1 where the model is stationary and one stage stands for all. Arrays are
@@ -109,7 +106,7 @@ class TabularModel:
         fields = {
             "transitions": read_only(P),
             "rewards": read_only(R),
-            "initial": read_only(_initial(initial, S)),
+            "initial": read_only(initial_distribution(initial, S)),
             "horizon": H,
             "reward_law": reward_law,
             "outcome_rewards": None if outcomes is None else read_only(outcomes),
@@ -148,61 +145,35 @@ class TabularModel:
         return read_toy_text(env, horizon, reward_range)
 
     @property
-    def n_states(self) -> int:
-        """Number of states, S."""
-        return int(self.transitions.shape[1])
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions, A."""
-        return int(self.transitions.shape[2])
-
-    @property
     def stationary(self) -> bool:
         """Whether every stage has the same transitions and rewards."""
         return len(self.transitions) == 1 and len(self.rewards) == 1
 
-    def policy(self, table: Policy | ArrayLike) -> Policy:
-        """``table`` as a policy for this model: see :meth:`private_rl_gym.planning.Policy.of`."""
-        return Policy.of(table, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
+    def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
+        """Where each action leads from one state, as probabilities."""
+        found: NDArray[np.float64] = self.transitions[stage % len(self.transitions), state]
+        return found
 
-    @cached_property
-    def optimum(self) -> Plan:
-        """Optimal values and an optimal policy, by backward induction."""
+    def content(self) -> tuple[NDArray[np.generic], ...]:
+        """The arrays that make the model what it is."""
+        return self.transitions, self.rewards, self.initial
+
+    def _solve(self) -> Plan:
         from private_rl_gym.planning.solve import backward_induction
 
-        plan = backward_induction(self.transitions, self.rewards, self.horizon)
-        for array in (plan.q, plan.v, plan.actions):
-            read_only(array)
-        return plan
+        return backward_induction(self.transitions, self.rewards, self.horizon)
 
-    def optimal_value(self) -> float:
-        """The largest expected return of any policy, V*."""
-        return float(self.initial @ self.optimum.v[0])
-
-    def optimal_policy(self) -> Policy:
-        """A deterministic policy with the largest expected return."""
-        return self.optimum.policy
-
-    def value_of(self, policy: Policy | ArrayLike) -> float:
-        """The expected return of a policy."""
-        return float(self.initial @ self.values_of(policy)[0])
-
-    def values_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s], h = 0..H
-        """The expected return of a policy from every stage and state on."""
+    def _evaluate(self, policy: Policy) -> NDArray[np.float64]:
         from private_rl_gym.planning.solve import evaluate_policy
 
-        return evaluate_policy(self.transitions, self.rewards, self.policy(policy))
+        return evaluate_policy(self.transitions, self.rewards, policy)
 
-    def occupancy_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s, a]
-        """The probability that a policy is in state s and does a at stage h."""
+    def _occupancy(self, policy: Policy) -> NDArray[np.float64]:
         from private_rl_gym.planning.solve import occupancy
 
-        return occupancy(self.transitions, self.initial, self.policy(policy))
+        return occupancy(self.transitions, self.initial, policy)
 
-    @cached_property
-    def tables(self) -> SamplingTables:
-        """What turns a user's tape into her answers."""
+    def _tables(self) -> SamplingTables:
         return SamplingTables.build(
             self.transitions,
             self.rewards if self.outcome_rewards is None else self.outcome_rewards,
@@ -211,37 +182,10 @@ class TabularModel:
             bernoulli=self.reward_law == "bernoulli",
         )
 
-    @property
-    def tape_length(self) -> int:
-        """Number of uniforms that decide one user's answers, 2H + 1."""
-        return tape_length(self.horizon)
-
-    def draw_users(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:  # [user, uniform]
-        """Tapes of new users: the same, from the same generator, as one ``reset`` after another draws."""
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"Users are drawn from a numpy Generator, such as env.np_random, not from {rng!r}.")
-        return rng.random((positive_integer(users, "users", "users"), self.tape_length))
-
-    def rollout(
-        self,
-        policy: Policy | ArrayLike,
-        tapes: NDArray[np.float64],
-        action_uniforms: NDArray[np.float64] | None = None,
-    ) -> Trajectories:
-        """Let the users behind ``tapes`` run a policy: see :func:`private_rl_gym.planning.rollout`."""
-        from private_rl_gym.planning.simulate import rollout
-
-        return rollout(self.tables, self.policy(policy), tapes, action_uniforms)
-
     def __reduce__(self) -> tuple[Any, ...]:
         rewards = self.rewards if self.outcome_rewards is None else None
         fixed = (self.transitions, rewards, self.initial, self.horizon, self.reward_law)
         return _rebuild, (*fixed, self.outcome_rewards)
-
-    def __repr__(self) -> str:
-        kind = "stationary" if self.stationary else "stage-dependent"
-        sizes = f"S={self.n_states}, A={self.n_actions}, H={self.horizon}"
-        return f"{type(self).__name__}({sizes}, {kind}, {self.reward_law} rewards)"
 
 
 def _rebuild(*fields: Any) -> TabularModel:
@@ -266,20 +210,3 @@ def _rewards(values: ArrayLike, name: str, axes: str, shape: tuple[int, ...]) ->
         )
     check_unit_interval(array, name, "rescale rewards to [0, 1] (from_gym does it, given a reward_range).")
     return array
-
-
-def _initial(values: ArrayLike, n_states: int) -> NDArray[np.float64]:
-    array = as_array(values, "initial")
-    if array.ndim == 0:
-        state = float(array)
-        if state not in range(n_states):
-            raise ValueError(f"initial is {state:g}: a start state must be one of 0..{n_states - 1}.")
-        start = np.zeros(n_states)
-        start[int(state)] = 1.0
-        return start
-    if array.shape != (n_states,):
-        raise ValueError(
-            f"initial has shape {array.shape}: it must be a start state, or one probability for each of the "
-            f"{n_states} states."
-        )
-    return as_distributions(array, "initial", "model")

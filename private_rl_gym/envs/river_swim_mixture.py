@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.envs.finite import RewardLaw
 from private_rl_gym.envs.mixture import Mixture
-from private_rl_gym.envs.model import RewardLaw
 from private_rl_gym.envs.rendering import RiverScene, Scene
 from private_rl_gym.envs.river_swim import (
     LEFT,
@@ -18,6 +18,7 @@ from private_rl_gym.envs.river_swim import (
 )
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.envs.vector import vector_entry_point
+from private_rl_gym.planning.features import LinearFeatures
 
 __all__ = ["RiverSwimMixture", "RiverSwimMixtureVector"]
 
@@ -52,7 +53,6 @@ class RiverSwimMixture(TabularEnv):
 
     ## Observation space
     `Discrete(n_states)`: the place in the river. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`.
-
     ## Action space
     `Discrete(2)`: 0 swims left, 1 swims right.
 
@@ -88,9 +88,13 @@ class RiverSwimMixture(TabularEnv):
         features = np.zeros((n_states, 2, 2))
         features[0, LEFT, 0] = 1.0
         features[-1, RIGHT, 1] = 1.0
-        self.mixture = Mixture(_currents(current, n_states), current.middle, features, [current.small, 1.0])
-        model = self.mixture.tabular(river_swim_start(current, n_states), horizon, reward_law)
-        super().__init__(model, observe_time=observe_time, render_mode=render_mode)
+        known = LinearFeatures.dense(_currents(current, n_states), features)
+        self.mixture = Mixture(known, current.middle, [current.small, 1.0])
+        super().__init__(
+            self.mixture.model(river_swim_start(current, n_states), horizon, reward_law),
+            observe_time=observe_time,
+            render_mode=render_mode,
+        )
         self.variant = variant
 
     def scene(self) -> Scene:

@@ -12,19 +12,26 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
-from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.rendering import GraphScene, Path, Scene, Window, picture, text
 from private_rl_gym.planning.sampling import check_tapes
 
 __all__ = ["Observation", "TabularEnv", "observation_space", "user_option"]
 
-Observation = int | NDArray[np.int64]
+Observation = int | NDArray[np.int64] | NDArray[np.float32]
 
 _Row = tuple[list[float], list[int], list[float]]  # cumulative probabilities, next states, mean rewards
 
 
-def observation_space(model: TabularModel, observe_time: bool) -> spaces.Space[Any]:
-    """What a user shows of her state: ``Discrete(S)``, or ``MultiDiscrete([H, S])`` with the stage."""
+def observation_space(
+    model: FiniteModel, observe_time: bool, features: NDArray[np.float32] | None = None
+) -> spaces.Space[Any]:
+    """What a user shows of her state: ``Discrete(S)``, ``MultiDiscrete([H, S])`` with the stage, or a ``Box``."""
+    if features is not None:
+        low, high = np.minimum(features.min(axis=0), np.float32(0.0)), np.maximum(features.max(axis=0), np.float32(1.0))
+        if observe_time:
+            low, high = np.append(low, np.float32(0.0)), np.append(high, np.float32(1.0))
+        return spaces.Box(low, high, dtype=np.float32)
     if observe_time:
         return spaces.MultiDiscrete([model.horizon, model.n_states])
     return spaces.Discrete(model.n_states)
@@ -39,7 +46,7 @@ def user_option(options: dict[str, Any] | None) -> Any:
 
 
 class TabularEnv(gym.Env[Observation, int]):
-    """One episode is one user: H steps of a :class:`TabularModel`, decided by her tape.
+    """One episode is one user: H steps of a finite model, decided by her tape.
 
     A tape holds the 2H + 1 uniforms behind a user's initial state, rewards and next states. It is drawn from the
     environment's generator at ``reset``, or handed in with ``reset(options={"user": tape})``. Same tape, same
@@ -49,6 +56,8 @@ class TabularEnv(gym.Env[Observation, int]):
         model: The truth. ``env.unwrapped.model`` gives it back, for exact regret.
         observe_time: Observe ``[stage, state]`` instead of the state, for learners that do not count stages. The
             observation after the last step repeats the last stage, to stay inside its space.
+        features: ``[s, i]``, to observe a row of in place of the state, for learners that want vectors; with
+            ``observe_time``, followed by the share of the episode that is over.
         render_mode: ``"ansi"``, ``"rgb_array"``, ``"human"`` or None.
 
     Example:
@@ -66,9 +75,20 @@ class TabularEnv(gym.Env[Observation, int]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}  # type: ignore[misc]
 
-    def __init__(self, model: TabularModel, *, observe_time: bool = False, render_mode: str | None = None) -> None:
-        if not isinstance(model, TabularModel):
-            raise TypeError(f"TabularEnv is made from a TabularModel, not from {type(model).__name__}.")
+    def __init__(
+        self,
+        model: FiniteModel,
+        *,
+        observe_time: bool = False,
+        features: NDArray[np.float32] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if not isinstance(model, FiniteModel):
+            raise TypeError(
+                f"TabularEnv is made from a TabularModel or a SparseModel, not from {type(model).__name__}."
+            )
+        if features is not None and (features.ndim != 2 or len(features) != model.n_states):
+            raise ValueError(f"features have shape {features.shape}: they must be [{model.n_states}, any number].")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(
                 f"render_mode is {render_mode!r}: choose one of {', '.join(self.metadata['render_modes'])}, or None."
@@ -76,7 +96,8 @@ class TabularEnv(gym.Env[Observation, int]):
         self.model = model
         self.observe_time = observe_time
         self.render_mode = render_mode
-        self.observation_space = observation_space(model, observe_time)
+        self.features = features
+        self.observation_space = observation_space(model, observe_time, features)
         self.action_space = cast("spaces.Space[int]", spaces.Discrete(model.n_actions))
         self._window: Window | None = None
         # step() looks these up thousands of times a second
@@ -166,6 +187,9 @@ class TabularEnv(gym.Env[Observation, int]):
             self._window = None
 
     def _observation(self) -> Observation:
+        if self.features is not None:
+            seen = self.features[self._state]
+            return np.append(seen, np.float32(self._stage / self._horizon)) if self.observe_time else seen.copy()
         if self.observe_time:
             return np.array([min(self._stage, self._horizon - 1), self._state], dtype=np.int64)
         return self._state

@@ -19,10 +19,10 @@ from private_rl_gym.planning.sampling import check_tapes
 __all__ = ["TabularVectorEnv", "vector_entry_point"]
 
 Integers = NDArray[np.int64]
-Step = tuple[Integers, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+Step = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
-class TabularVectorEnv(VectorEnv[Integers, Integers, NDArray[Any]]):
+class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
     """Many users of one model, a user each: user i answers as the single environment does with tape i.
 
     All episodes have H steps, so users come and go together: the step after the last one ignores its actions and
@@ -74,7 +74,7 @@ class TabularVectorEnv(VectorEnv[Integers, Integers, NDArray[Any]]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Integers, dict[str, Any]]:
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Meet the next users: those in ``options["user"]`` (an array ``[user, uniform]``), or new ones."""
         super().reset(seed=seed)
         if options is not None and "reset_mask" in options:
@@ -120,7 +120,11 @@ class TabularVectorEnv(VectorEnv[Integers, Integers, NDArray[Any]]):
         show = text if self.render_mode == "ansi" else picture
         return tuple(show(scene, path) for path in self._paths)
 
-    def _observations(self) -> Integers:
+    def _observations(self) -> NDArray[Any]:
+        if self.env.features is not None:
+            seen = self.env.features[self._states]
+            over = np.full((self.num_envs, 1), self._stage / self.model.horizon, dtype=np.float32)
+            return np.hstack([seen, over]) if self.env.observe_time else seen
         if self.env.observe_time:
             stage = min(self._stage, self.model.horizon - 1)
             return np.column_stack([np.full(self.num_envs, stage), self._states])

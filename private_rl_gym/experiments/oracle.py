@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.planning.policy import Policy
 
 __all__ = ["PACCallback", "RegretCallback"]
@@ -21,7 +21,7 @@ __all__ = ["PACCallback", "RegretCallback"]
 class _Oracle(BaseCallback):
     """The gap between the optimal value and that of the policy which each user ran, one number a user."""
 
-    def __init__(self, truth: TabularModel | None = None) -> None:
+    def __init__(self, truth: FiniteModel | None = None) -> None:
         super().__init__()
         self.truth = self._given = truth
         self._agent: object = None
@@ -73,7 +73,7 @@ class RegretCallback(_Oracle):
         True
     """
 
-    def __init__(self, truth: TabularModel | None = None) -> None:
+    def __init__(self, truth: FiniteModel | None = None) -> None:
         super().__init__(truth)
         self._curve = array("d")
 
@@ -93,7 +93,7 @@ class RegretCallback(_Oracle):
 class PACCallback(_Oracle):
     """How many users ran a policy that is not ``alpha``-optimal."""
 
-    def __init__(self, alpha: float, truth: TabularModel | None = None) -> None:
+    def __init__(self, alpha: float, truth: FiniteModel | None = None) -> None:
         if not alpha > 0.0:
             raise ValueError(f"alpha is {alpha}: it is how far from optimal a policy may be, and must be above 0.")
         super().__init__(truth)

@@ -5,6 +5,7 @@
 * ``evaluate_policy`` - the values of a policy
 * ``occupancy`` - how often a policy is where, and what it does there
 * ``rollout`` - the trajectories of many users under one policy
+* ``LinearFeatures`` - what a linear learner knows of a mixture
 * ``Policy``, ``Plan``, ``Trajectories``, ``SamplingTables`` - what they take and return
 
 The names are loaded on first access, because the solvers bring numba with them and environments do not need it.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from private_rl_gym.planning.features import LinearFeatures
     from private_rl_gym.planning.policy import Policy
     from private_rl_gym.planning.sampling import SamplingTables
     from private_rl_gym.planning.simulate import Trajectories, rollout
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LinearFeatures",
     "Plan",
     "Policy",
     "SamplingTables",
@@ -43,6 +46,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "LinearFeatures": "features",
         "Policy": "policy",
         "Trajectories": "simulate",
         "rollout": "simulate",

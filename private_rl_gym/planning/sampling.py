@@ -107,6 +107,45 @@ class SamplingTables:
             initial_states=read_only(initial_states),
         )
 
+    @classmethod
+    def packed(
+        cls,
+        outcomes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+        rewards: NDArray[np.float64],  # [h, s, a]
+        initial: NDArray[np.float64],  # [s]
+        *,
+        stages: int,
+        horizon: int,
+        bernoulli: bool,
+    ) -> SamplingTables:
+        """From outcomes that are packed already, repeated where one stage stands for all of several."""
+        offsets, successors, probabilities = outcomes
+        _, n_states, n_actions = rewards.shape
+        lengths = np.diff(offsets)
+        copies = stages * n_states * n_actions // len(lengths)
+        sums, so_far = np.empty(len(probabilities)), np.zeros(len(lengths))
+        for place in range(int(lengths.max())):  # the first outcome of every row, then the second, ...
+            rows = np.flatnonzero(lengths > place)
+            so_far[rows] += probabilities[offsets[rows] + place]
+            sums[offsets[rows] + place] = np.minimum(so_far[rows], 1.0)
+        sums[offsets[1:] - 1] = 1.0
+        lengths = np.tile(lengths, copies)
+        means = np.broadcast_to(rewards, (stages, n_states, n_actions)).ravel()
+        _, initial_states, initial_cumulative = _pack(initial[None, :])
+        return cls(
+            n_states=n_states,
+            n_actions=n_actions,
+            horizon=horizon,
+            stationary=stages == 1,
+            bernoulli=bernoulli,
+            offsets=read_only(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)),
+            cumulative=read_only(np.tile(sums, copies)),
+            successors=read_only(np.tile(successors, copies)),
+            rewards=read_only(np.repeat(means, lengths)),
+            initial_cumulative=read_only(initial_cumulative),
+            initial_states=read_only(initial_states),
+        )
+
     def __repr__(self) -> str:
         return (
             f"SamplingTables(S={self.n_states}, A={self.n_actions}, H={self.horizon}, "

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from numpy.typing import NDArray
 
-from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
@@ -73,7 +73,7 @@ class Inside:
                     f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
                     "that one user could change the counts of others, and no guarantee would hold. Put it outside."
                 )
-        self.model: TabularModel | None = bare.model if isinstance(bare, TabularEnv) else None
+        self.model: FiniteModel | None = bare.model if isinstance(bare, TabularEnv) else None
         self.n_actions = _discrete(env.action_space, "action")
         self._first_action = int(env.action_space.start)  # type: ignore[attr-defined]
         if self.model is not None:
@@ -81,6 +81,11 @@ class Inside:
                 raise TypeError(
                     f"The observation space is {env.observation_space}: a wrapper inside the boundary has changed it "
                     f"from {bare.observation_space}, which the boundary counts in. Put that wrapper outside."
+                )
+            if isinstance(env.observation_space, spaces.Box):
+                raise TypeError(
+                    "The users show feature vectors, and a trust boundary reads states: build the environment without "
+                    "observe_features. Features are for learners that meet users without a boundary."
                 )
             self.n_states, self._first_state, self.padded = self.model.n_states, 0, False
         else:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from private_rl_gym.envs.model import TabularModel
+    from private_rl_gym.envs.finite import FiniteModel
     from private_rl_gym.wrappers.boundary import Boundary
 
 __all__ = ["Saved", "load", "save"]
@@ -209,12 +209,12 @@ def _fingerprint(board: Boundary) -> dict[str, Any]:
     }
 
 
-def _digest(model: TabularModel | None) -> str | None:
+def _digest(model: FiniteModel | None) -> str | None:
     """Tells one known environment from another of the same size."""
     if model is None:
         return None
     found = hashlib.sha256()
-    for array in (model.transitions, model.rewards, model.initial):
+    for array in model.content():
         found.update(array.tobytes())
     return found.hexdigest()
 

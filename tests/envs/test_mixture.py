@@ -1,11 +1,16 @@
 """Linear mixtures against their tensor product, and random instances."""
 
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
-from private_rl_gym.envs import Mixture
-from private_rl_gym.envs.generation import instance_generator, sparse_distributions
+from private_rl_gym.envs import Mixture, SparseModel, TabularModel
+from private_rl_gym.envs.generation import instance_generator, sparse_distributions, sparse_rows
+from private_rl_gym.planning import LinearFeatures, Policy
+from private_rl_gym.wrappers import OpenBillboard
 
 
 def make(id="PrivateRL/LinearMixture-v0", **arguments):
@@ -61,10 +66,17 @@ def test_instances_and_users_have_streams_of_their_own():
     assert not any(np.isin(users, row).any() for row in drawn)
 
 
-def test_random_distributions_are_uniform_on_their_simplex():
+@pytest.mark.parametrize("sparse", [True, False])
+def test_random_distributions_are_uniform_on_their_simplex(sparse):
     """The first two moments of a flat Dirichlet, and every state chosen equally often: within five standard errors."""
     rng = instance_generator("test", 0)
-    rows = sparse_distributions(rng, (20_000,), 6, 3)
+    if sparse:
+        states, shares = sparse_rows(rng, (20_000,), 6, 3)
+        assert (np.diff(np.sort(states, axis=1), axis=1) > 0).all()  # all different
+        rows = np.zeros((20_000, 6))
+        np.put_along_axis(rows, states, shares, axis=1)
+    else:
+        rows = sparse_distributions(rng, (20_000,), 6, 3)
     chosen = (rows > 0).mean(axis=0)
     assert np.abs(chosen - 0.5).max() < 5 * np.sqrt(0.25 / 20_000)
     weights = rows[rows > 0]
@@ -105,14 +117,115 @@ def test_a_wrong_garnet_gets_a_sentence(arguments, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"weights": [1.0, 2.0]}, r"one weight for each kernel"),
-        ({"reward_weights": [1.0, 2.0]}, r"reward_features have shape \(1, 1, 1\) and reward_weights \(1, 2\)"),
-        ({"reward_features": [[[2.0]]]}, r"norm 2: the model asks for at most 1"),
-        ({"kernels": [[[np.inf]]]}, r"kernels\[0, 0, 0\] is not a finite number"),
+        ({"weights": [1.0, 2.0]}, r"weights have shape \(1, 2\): with LinearFeatures.* they must be \[h, 1\]"),
+        ({"reward_weights": [1.0, 2.0]}, r"reward_weights have shape \(1, 2\)"),
+        ({"weights": [3.0]}, r"weights have norm 3: the model asks for at most 1"),
+        ({"weights": [np.nan]}, r"weights\[0\] is not a finite number"),
     ],
 )
 def test_a_wrong_mixture_gets_a_sentence(change, sentence):
-    fine = {"kernels": [[[[1.0]]]], "weights": [1.0], "reward_features": [[[1.0]]], "reward_weights": [0.5]}
+    fine = {"features": LinearFeatures.dense([[[[1.0]]]], [[[1.0]]]), "weights": [1.0], "reward_weights": [0.5]}
     assert repr(Mixture(**fine)) == "Mixture(d=1, S=1, A=1, 1 reward features)"
     with pytest.raises(ValueError, match=sentence):
         Mixture(**{**fine, **change})
+
+
+def test_a_tabular_model_is_a_mixture_of_as_many_kernels_as_it_has_transitions():
+    river = make("PrivateRL/RiverSwim-v0").model
+    mixture = Mixture.of_tabular(river)
+    assert mixture.d == 6 * 2 * 6
+    np.testing.assert_allclose(mixture.model(0, 20, "fixed").transitions, river.transitions, atol=1e-15)
+    values = np.arange(6.0)
+    P = mixture.features_of(values) @ mixture.weights[0]
+    np.testing.assert_allclose(P, river.transitions[0] @ values, atol=1e-15)
+
+
+def test_ten_thousand_states_stay_sparse():
+    """Made, solved and run without an array of S x A x S entries, which alone would be 3 GB."""
+    env = make(n_states=10_000)
+    model = env.model
+    assert sum(array.nbytes for array in model.content()) < 20e6
+    with pytest.raises(ValueError, match="they stay sparse"):
+        _ = model.transitions
+    assert 0.0 < model.value_of(np.zeros(10_000, dtype=int)) < model.optimal_value() < 6.0
+    best = model.optimal_policy()
+    np.testing.assert_allclose(model.occupancy_of(best).sum(axis=(1, 2)), 1.0)
+    users = 20_000
+    found = model.rollout(best, model.draw_users(np.random.default_rng(0), users)).returns
+    assert abs(found.mean() - model.optimal_value()) < 5 * found.std() / np.sqrt(users)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_sparse_and_dense_models_agree(stationary):
+    sparse = make(stationary=stationary, n_states=9).model
+    dense = TabularModel(sparse.transitions, sparse.rewards, sparse.initial, sparse.horizon)
+    uniform = Policy.uniform(horizon=6, n_states=9, n_actions=4)
+    np.testing.assert_allclose(sparse.optimum.q, dense.optimum.q, atol=1e-13)
+    for policy in (uniform, dense.optimal_policy()):
+        np.testing.assert_allclose(sparse.values_of(policy), dense.values_of(policy), atol=1e-13)
+        np.testing.assert_allclose(sparse.occupancy_of(policy), dense.occupancy_of(policy), atol=1e-13)
+    np.testing.assert_array_equal(sparse.tables.offsets, dense.tables.offsets)
+    np.testing.assert_array_equal(sparse.tables.successors, dense.tables.successors)
+    np.testing.assert_allclose(sparse.tables.cumulative, dense.tables.cumulative, atol=1e-15)
+    np.testing.assert_array_equal(sparse.outcomes(3, 4), sparse.transitions[3 % len(sparse.transitions), 4])
+    again = pickle.loads(pickle.dumps(sparse))
+    for first, second in zip(sparse.content(), again.content(), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"offsets": [0, 1]}, r"There are 2 offsets: with these rewards there must be 3, or 7"),
+        ({"successors": [1, 0, 2]}, r"a state in 0\.\.1"),
+        ({"probabilities": [1.0, 0.5, 0.4]}, r"row 1 sum to 0.9"),
+        ({"probabilities": [1.0, 1.5, -0.5]}, r"A probability is -0.5"),
+        ({"rewards": [[2.0], [0.0]]}, r"outside \[0, 1\]"),
+        ({"rewards": [0.0, 1.0]}, r"rewards have shape"),
+        ({"reward_law": "poisson"}, r"reward_law is 'poisson'"),
+    ],
+)
+def test_a_wrong_sparse_model_gets_a_sentence(change, sentence):
+    fine = {"offsets": [0, 1, 3], "successors": [1, 0, 1], "probabilities": [1.0, 0.5, 0.5], "rewards": [[0.0], [1.0]]}
+    assert SparseModel(**fine, horizon=3).optimal_value() == 1.5
+    with pytest.raises(ValueError, match=sentence):
+        SparseModel(**{**fine, **change}, horizon=3)
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.5])
+def test_a_misspecified_model_is_as_far_from_its_mixture_as_stated(distance):
+    env = make(misspecification=distance)
+    mixture, model = env.mixture.model(0, 6, "bernoulli"), env.model
+    apart = np.abs(model.transitions - mixture.transitions).sum(axis=-1).max() / 2
+    assert 0.8 * distance < apart <= distance + 1e-12
+    assert np.abs(model.rewards - mixture.rewards).max() <= distance + 1e-12
+    assert env.mixture.features.d == 4  # of the hidden kernel nobody tells
+    with pytest.raises(ValueError, match="misspecification is 1"):
+        make(misspecification=1.0)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_learners_that_want_vectors_get_features(timed):
+    id = "PrivateRL/LinearMixture-v0"
+    env = gym.make(id, observe_features=True, observe_time=timed)
+    check_env(env.unwrapped)
+    observation, _ = env.reset(seed=0)
+    _, A, j = env.unwrapped.mixture.reward_features.shape
+    assert observation.shape == (A * j + timed,)
+    assert observation.dtype == np.float32
+    state = env.unwrapped._state
+    np.testing.assert_array_equal(
+        observation[: A * j], env.unwrapped.mixture.reward_features[state].ravel().astype("f4")
+    )
+    for h in range(env.unwrapped.model.horizon):
+        observation, *_ = env.step(0)
+        assert env.observation_space.contains(observation)
+        assert not timed or observation[-1] == np.float32((h + 1) / env.unwrapped.model.horizon)
+    many = gym.make_vec(id, num_envs=3, observe_features=True, observe_time=timed)
+    tapes = env.unwrapped.model.draw_users(np.random.default_rng(0), 3)
+    seen = [many.reset(options={"user": tapes})[0], many.step(np.ones(3, dtype=int))[0]]
+    for user, tape in enumerate(tapes):
+        np.testing.assert_array_equal(seen[0][user], env.reset(options={"user": tape})[0])
+        np.testing.assert_array_equal(seen[1][user], env.step(1)[0])
+    with pytest.raises(TypeError, match="build the environment without observe_features"):
+        OpenBillboard(env)

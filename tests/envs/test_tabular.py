@@ -59,7 +59,7 @@ def test_a_misspelt_option_gets_a_sentence(env):
 
 
 def test_what_an_environment_is_made_from_is_checked(env):
-    with pytest.raises(TypeError, match="made from a TabularModel, not from OrderEnforcing"):
+    with pytest.raises(TypeError, match="made from a TabularModel or a SparseModel, not from OrderEnforcing"):
         TabularEnv(gym.make("PrivateRL/RiverSwim-v0"))
     with pytest.raises(TypeError, match=r"made from a TabularEnv, .*: pass env.unwrapped"):
         TabularVectorEnv(gym.make("PrivateRL/RiverSwim-v0"), 3)

@@ -46,7 +46,7 @@ class GraphScene(Scene):
     def _paint_outcomes(self, canvas: Canvas, path: Path, dot: float) -> None:
         """From here, one colour for each action: arrows as thick as they are likely, and a list beside them."""
         model = self.model
-        P = model.transitions[path.stage % len(model.transitions), path.state]
+        P = model.outcomes(path.stage, path.state)
         r = model.rewards[path.stage % len(model.rewards), path.state]
         for a in range(min(model.n_actions, LISTED)):
             color = ACTIONS[a]

@@ -53,7 +53,7 @@ class HardScene(Scene):
     def _paint_arm(self, canvas: Canvas, y: float, arm: int, start: int, *, taken: bool) -> None:
         """A bar as long as the arm's chance of reaching plus; the best arm's is green."""
         n = self.model.n_states - 2
-        chances = self.model.transitions[0, start, :, n]
+        chances = self.model.outcomes(0, start)[:, n]
         best = chances[arm] == chances.max()
         canvas.rectangle(268, y - 11, 194, 22, INK if taken else FAINT, round_by=4)
         canvas.rectangle(270, y - 9, 190, 18, PAPER, round_by=3)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from private_rl_gym.envs.model import TabularModel
+from private_rl_gym.envs.finite import FiniteModel
 
 if TYPE_CHECKING:
     from private_rl_gym.envs.rendering.canvas import Canvas
@@ -50,7 +50,7 @@ class Path:
 class Scene(ABC):
     """How a family of models is drawn: the part below the title and the time that is left."""
 
-    def __init__(self, model: TabularModel, title: str) -> None:
+    def __init__(self, model: FiniteModel, title: str) -> None:
         self.model = model
         self.title = title
 

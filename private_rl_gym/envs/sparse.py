@@ -1,0 +1,143 @@
+"""Models with many states, of which few can follow any one: outcomes are packed, and never a dense array."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
+from private_rl_gym.planning.arrays import EXACT, TOLERANCE, as_array, check_unit_interval, positive_integer, read_only
+from private_rl_gym.planning.features import check_dense
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.sampling import SamplingTables
+
+if TYPE_CHECKING:
+    from private_rl_gym.planning.solve import Plan
+    from private_rl_gym.planning.sparse import Packed
+
+__all__ = ["SparseModel"]
+
+
+class SparseModel(FiniteModel):
+    """A model whose transitions are packed: what costs memory and time is the number of possible outcomes.
+
+    Row (h * S + s) * A + a of the outcomes, with h = 0 where one stage stands for all, owns the entries from
+    ``offsets[row]`` to ``offsets[row + 1]``.
+
+    Attributes:
+        offsets, successors, probabilities: The packed transitions.
+        rewards, initial, horizon, reward_law: As in ``TabularModel``.
+
+    Example:
+        >>> model = SparseModel([0, 1, 3], [1, 0, 1], [1.0, 0.5, 0.5], rewards=[[0.0], [1.0]], horizon=3)
+        >>> model
+        SparseModel(S=2, A=1, H=3, stationary, bernoulli rewards)
+        >>> model.optimal_value()
+        1.5
+    """
+
+    def __init__(
+        self,
+        offsets: ArrayLike,
+        successors: ArrayLike,
+        probabilities: ArrayLike,
+        rewards: ArrayLike,
+        initial: ArrayLike = 0,
+        horizon: int = 1,
+        reward_law: RewardLaw = "bernoulli",
+    ) -> None:
+        self.horizon = H = positive_integer(horizon, "horizon", "steps in an episode")
+        r = as_array(rewards, "rewards")
+        r = r[None] if r.ndim == 2 else r
+        if r.ndim != 3 or len(r) not in (1, H) or 0 in r.shape:
+            raise ValueError(f"rewards have shape {r.shape}: they must be [s, a] or [h, s, a], with {H} stages.")
+        check_unit_interval(r, "rewards", "rescale rewards to [0, 1].")
+        _, S, A = r.shape
+        starts = np.array(offsets, dtype=np.int64)
+        following = np.array(successors, dtype=np.int64)
+        P = as_array(probabilities, "probabilities")
+        if len(starts) - 1 not in (S * A, H * S * A) or starts[0] != 0 or (np.diff(starts) < 1).any():
+            raise ValueError(
+                f"There are {len(starts)} offsets: with these rewards there must be {S * A + 1}, or {H * S * A + 1} "
+                "where transitions depend on the stage, rising from 0, with an outcome for every row."
+            )
+        if not (len(following) == len(P) == starts[-1]) or following.min() < 0 or following.max() >= S:
+            raise ValueError(f"There must be {starts[-1]} outcomes, each with a probability and a state in 0..{S - 1}.")
+        if (P < 0.0).any():
+            raise ValueError(f"A probability is {P.min():g}: it cannot be negative.")
+        sums = np.add.reduceat(P, starts[:-1])
+        if (np.abs(sums - 1.0) > TOLERANCE).any():
+            worst = int(np.abs(sums - 1.0).argmax())
+            raise ValueError(f"The outcomes of row {worst} sum to {sums[worst]:.8g}, not to 1.")
+        P /= np.repeat(np.where(np.abs(sums - 1.0) > EXACT, sums, 1.0), np.diff(starts))
+        self.offsets, self.successors, self.probabilities = read_only(starts), read_only(following), read_only(P)
+        self.rewards, self.initial = read_only(r), read_only(initial_distribution(initial, S))
+        if reward_law not in ("bernoulli", "fixed"):
+            raise ValueError(f"reward_law is {reward_law!r}: it must be one of bernoulli, fixed.")
+        self.reward_law = reward_law
+
+    @property
+    def stationary(self) -> bool:
+        """Whether every stage has the same transitions and rewards."""
+        return len(self.rewards) == 1 and len(self.offsets) - 1 == self.n_states * self.n_actions
+
+    @cached_property
+    def transitions(self) -> NDArray[np.float64]:  # [h, s, a, s']
+        """The same as a dense array, where that is small."""
+        stages = (len(self.offsets) - 1) // (self.n_states * self.n_actions)
+        check_dense((stages, self.n_states, self.n_actions, self.n_states), "The transitions")
+        dense = np.zeros((len(self.offsets) - 1, self.n_states))
+        rows = np.repeat(np.arange(len(dense)), np.diff(self.offsets))
+        np.add.at(dense, (rows, self.successors), self.probabilities)
+        return read_only(dense.reshape(stages, self.n_states, self.n_actions, self.n_states))
+
+    def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
+        """Where each action leads from one state, as probabilities."""
+        A, rows = self.n_actions, len(self.offsets) - 1
+        found = np.zeros((A, self.n_states))
+        for a in range(A):
+            row = ((stage * self.n_states + state) * A + a) % rows
+            entries = slice(self.offsets[row], self.offsets[row + 1])
+            np.add.at(found[a], self.successors[entries], self.probabilities[entries])
+        return found
+
+    def content(self) -> tuple[NDArray[np.generic], ...]:
+        """The arrays that make the model what it is."""
+        return self.offsets, self.successors, self.probabilities, self.rewards, self.initial
+
+    @property
+    def _packed(self) -> Packed:
+        return self.offsets, self.successors, self.probabilities
+
+    def _solve(self) -> Plan:
+        from private_rl_gym.planning.sparse import sparse_backward_induction
+
+        return sparse_backward_induction(self._packed, self.rewards, self.horizon)
+
+    def _evaluate(self, policy: Policy) -> NDArray[np.float64]:
+        from private_rl_gym.planning.sparse import sparse_values
+
+        return sparse_values(self._packed, self.rewards, policy)
+
+    def _occupancy(self, policy: Policy) -> NDArray[np.float64]:
+        from private_rl_gym.planning.sparse import sparse_occupancy
+
+        return sparse_occupancy(self._packed, self.initial, policy)
+
+    def _tables(self) -> SamplingTables:
+        stages = 1 if self.stationary else self.horizon
+        return SamplingTables.packed(
+            self._packed,
+            self.rewards,
+            self.initial,
+            stages=stages,
+            horizon=self.horizon,
+            bernoulli=self.reward_law == "bernoulli",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fixed = (*self._packed, self.rewards, self.initial, self.horizon, self.reward_law)
+        return SparseModel, fixed
