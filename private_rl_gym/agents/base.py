@@ -52,6 +52,9 @@ class Agent(ABC):
     keeps_policy: ClassVar[bool] = True
     """Whether a loaded agent acts by the policy that it learned until another board says something new."""
 
+    learns_from: ClassVar[str] = "tabular"
+    """What its boundary has to sum: ``"tabular"`` counts or ``"linear"`` moments."""
+
     secret_randomness: ClassVar[bool] = False
     """Whether the agent's own randomness protects users: then it is not saved, unless a seed has given it away."""
 
@@ -129,9 +132,14 @@ class Agent(ABC):
                     f"{type(single).__name__} publishes no sums, which {type(self).__name__} learns from: it is for "
                     "learners that act on observations. Use LDPUserSide."
                 )
-            board = OpenBillboard(single)
+            board = OpenBillboard(single, statistic=self.learns_from)  # type: ignore[arg-type]
             if self.verbose:
                 print("This run is not private: there is no trust boundary around the environment.")
+        if board.summed != self.learns_from:
+            raise ValueError(
+                f"{type(self).__name__} learns from {self.learns_from} sums, and the {type(board).__name__} publishes "
+                f"{board.summed} ones: build the boundary with statistic={self.learns_from!r}."
+            )
         if self.board is not None and self.board.sizes != board.sizes:
             raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
         known = self._policy

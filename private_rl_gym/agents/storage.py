@@ -33,7 +33,10 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         raise ValueError(f"exclude names {', '.join(unknown)}, which is not saved.")
     arrays = {}
     if agent.board is not None or agent._policy is not None:
-        arrays["policy"] = agent.policy.table  # planned from the newest release
+        policy = agent.policy  # planned from the newest release
+        arrays["policy"] = policy.table
+        if policy.values is not None:
+            arrays["values"] = policy.values
     arrays |= {f"state/{name}": array for name, array in agent.state().items()}
     secret = agent.secret_randomness and (agent.seed is None or "seed" in exclude)
     about = {
@@ -89,6 +92,8 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]
         agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
+        if "values" in arrays:
+            agent._policy = agent._policy.with_values(arrays["values"])
         agent._planned = about["planned"]
     agent._loaded = about["board"], state, about["planned"], agent._policy
     if agent.board is None:

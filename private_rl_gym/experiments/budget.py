@@ -109,7 +109,8 @@ def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
 
 
 def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
-    statistic, epsilon, delta = randomizer(name, plan.sizes, plan.epsilon, plan.delta, paper=paper)
+    exact = TabularCounts(*plan.sizes, separate_visits=paper)
+    statistic, epsilon, delta = randomizer(name, exact, plan.epsilon, plan.delta, paper=paper)
     said = "DP-UCBVI's constants, laplace" if paper else name
     return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(lambda _: NoError(), plan.users))
 

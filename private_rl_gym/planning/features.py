@@ -35,7 +35,8 @@ class LinearFeatures:
         reward_features: ``[s, a, j]``, varphi.
         offsets: ``[row + 1]``: row s * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
         kernels, successors, weights: ``[entry]``, which i, which s', and psi; sorted by s' within a row.
-        bound: The largest that the norm of phi(s, a) = sum over s' of psi(s, a, s') V(s') can be for V in [0, 1].
+        largest: The largest that the norm of phi(s, a) = sum over s' of psi(s, a, s') V(s') can be for V in [0, 1].
+        bound: The norm that is stated, by default the largest. See :meth:`bounded`.
         reward_bound: The largest norm of varphi(s, a).
         nonnegative, rewards_nonnegative: Whether no entry of psi, or of varphi, is negative.
 
@@ -57,6 +58,7 @@ class LinearFeatures:
         weights: NDArray[np.float64],
         reward_features: ArrayLike,
         d: int,
+        bound: float | None = None,
     ) -> None:
         """Entries in any order, one for each (row, kernel, successor); see :meth:`dense` and :meth:`sparse`."""
         varphi = as_array(reward_features, "reward_features")
@@ -79,9 +81,12 @@ class LinearFeatures:
             read_only(np.ascontiguousarray(array[kept][order])) for array in (kernels, successors, weights)
         )
         self.nonnegative = bool((self.weights >= 0.0).all())
-        self.bound = self._largest_norm()
-        if self.bound == 0.0:
+        self.largest = self._largest_norm()
+        if self.largest == 0.0:
             raise ValueError("The base kernels are zero everywhere: they lead nowhere.")
+        self.bound = self.largest if bound is None else float(bound)
+        if not 0.0 < self.bound < np.inf:
+            raise ValueError(f"bound is {bound}: a norm that rows are scaled down to must be above 0.")
 
     @classmethod
     def dense(cls, kernels: ArrayLike, reward_features: ArrayLike) -> LinearFeatures:
@@ -131,6 +136,15 @@ class LinearFeatures:
             )
         rows, kernels, successors = np.repeat(np.arange(S * A), S), np.arange(d), np.tile(np.arange(S), S * A)
         return cls(rows, kernels, successors, np.ones(d), np.eye(S * A).reshape(S, A, S * A), d)
+
+    def bounded(self, bound: float) -> LinearFeatures:
+        """The same features with a smaller stated bound on the norm of phi, for V in [0, 1].
+
+        Users scale longer rows down to it, so that noise may be smaller by its square. Least squares stay unbiased, and
+        long rows weigh less.
+        """
+        entries = self._rows, self.kernels, self.successors, self.weights
+        return LinearFeatures(*entries, self.reward_features, self.d, min(float(bound), self.largest))
 
     @property
     def reward_d(self) -> int:
@@ -196,7 +210,15 @@ class LinearFeatures:
         return offsets, np.concatenate(successors), np.concatenate(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinearFeatures, (self._rows, self.kernels, self.successors, self.weights, self.reward_features, self.d)
+        return LinearFeatures, (
+            self._rows,
+            self.kernels,
+            self.successors,
+            self.weights,
+            self.reward_features,
+            self.d,
+            self.bound,
+        )
 
     def __repr__(self) -> str:
         sizes = f"d={self.d}, S={self.n_states}, A={self.n_actions}"

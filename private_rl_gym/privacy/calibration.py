@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from private_rl_gym.privacy.conversion import gaussian_mu
+from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING, Batched, ContinualNoise
 from private_rl_gym.privacy.errors import GaussianError, LaplaceError
 from private_rl_gym.privacy.statistics import Noise, Statistic
@@ -12,14 +12,17 @@ from private_rl_gym.privacy.statistics import Noise, Statistic
 __all__ = ["calibrate", "choose_counting", "noise_law"]
 
 
-def choose_counting(counting: str | None, noise: str | None, delta: float, *, paper: bool) -> tuple[str, str]:
-    """The mechanism and the noise that were asked for, or the most accurate ones; or a sentence."""
-    if paper:
-        if counting not in (None, "binary-tree") or noise not in (None, "laplace"):
+def choose_counting(counting: str | None, noise: str | None, delta: float, *, paper: str | None) -> tuple[str, str]:
+    """The mechanism and the noise that were asked for, or the most accurate ones; or a sentence.
+
+    ``paper`` is the noise of the papers, where theirs is asked for.
+    """
+    if paper is not None:
+        if counting not in (None, "binary-tree") or noise not in (None, paper):
             raise ValueError(
-                "calibration='paper' is counting='binary-tree' with noise='laplace', as the papers print it."
+                f"calibration='paper' is counting='binary-tree' with noise={paper!r}, as the papers print it."
             )
-        return "binary-tree", "laplace"
+        counting, noise = "binary-tree", paper
     if counting is not None and counting not in COUNTING:
         raise ValueError(f"There is no counting {counting!r}: choose one of {', '.join(sorted(COUNTING))}.")
     if noise not in (None, "laplace", "gaussian"):
@@ -42,15 +45,16 @@ def calibrate(
 ) -> tuple[float, float]:
     """The scale of one standard noise in real units, and the epsilon that it costs.
 
-    Laplace noise of scale b costs (L1 times levels) / b: docs/proofs/binary-tree.md. The papers print
-    b = 3 H log(T) / epsilon, with the base of the logarithm left open; it is read as the number of levels, which is
-    the least for which their own count would be right.
+    Laplace noise of scale b costs (L1 times levels) / b, Gaussian noise of scale b has mu = (L2 times sensitivity) / b:
+    docs/proofs/binary-tree.md.
     """
+    if paper:
+        scale = statistic.paper_scale(noise.sensitivity, epsilon, delta)
+        if noise.law == "gaussian":
+            return scale, gaussian_epsilon(delta, statistic.l2 * noise.sensitivity / scale)
+        return scale, statistic.l1 * noise.sensitivity / scale
     if noise.law == "gaussian":
         return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon
-    if paper:
-        scale = 3.0 * statistic.horizon * noise.sensitivity / epsilon
-        return scale, statistic.l1 * noise.sensitivity / scale
     return statistic.l1 * noise.sensitivity / epsilon, epsilon
 
 

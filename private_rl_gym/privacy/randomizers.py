@@ -56,11 +56,17 @@ class AdditiveReports(Statistic):
         self.exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2 = exact.cells, exact.l1, exact.l2
+        self.kind = exact.kind
 
     @property
     def grid(self) -> NDArray[np.float64]:
         """That of the exact vector."""
         return self.exact.grid
+
+    @property
+    def label(self) -> str:
+        """That of the exact vector."""
+        return self.exact.label
 
     @cached_property
     def _units(self) -> NDArray[np.float64]:
@@ -220,13 +226,13 @@ def _add_flipped(drawn: Any, true: int, q: float, counts: Any) -> None:
 
 
 def randomizer(
-    name: str, sizes: tuple[int, int, int], epsilon: float, delta: float, *, paper: bool
+    name: str, exact: Statistic, epsilon: float, delta: float, *, paper: bool = False
 ) -> tuple[Statistic, float, float]:
     """The reports of that name, and the (epsilon, delta) that they really cost.
 
     Args:
         name: One of ``RANDOMIZERS``.
-        sizes: Horizon, states, actions.
+        exact: What the reports are of.
         epsilon: Budget of a user.
         delta: Budget of a user; used by ``"gaussian"`` alone.
         paper: Use the papers' constants in place of exact ones; ``"laplace"`` alone has any.
@@ -234,14 +240,20 @@ def randomizer(
     check_budget(epsilon, delta)
     if name not in RANDOMIZERS:
         raise ValueError(f"There is no randomizer {name!r}: choose one of {', '.join(RANDOMIZERS)}.")
+    if paper and exact.kind != "tabular":
+        raise ValueError("calibration='paper' is for counts: LinOpt prints no constants for reports of moments.")
     if paper and name != "laplace":
         raise ValueError(
             f"calibration='paper' is for randomizer='laplace', the papers' own; {name!r} has exact constants only."
         )
-    exact = TabularCounts(*sizes, separate_visits=paper)
     if name == "laplace":
-        scale = 3.0 * exact.horizon / epsilon if paper else exact.l1 / epsilon
+        scale = exact.paper_scale(1.0, epsilon, delta) if paper else exact.l1 / epsilon
         return AdditiveReports(exact, "laplace", scale), exact.l1 / scale, 0.0
     if name == "gaussian":
         return AdditiveReports(exact, "gaussian", exact.l2 / gaussian_mu(epsilon, delta)), epsilon, delta
+    if not isinstance(exact, TabularCounts):
+        raise ValueError(  # noqa: TRY004 - no wrong type, but the wrong randomizer
+            f"randomizer={name!r} reports steps as bits, and moments are no bits: take 'gaussian', or 'laplace' where "
+            "delta is 0."
+        )
     return UnaryReports(exact, epsilon, one_step=name == "one-step"), epsilon, 0.0

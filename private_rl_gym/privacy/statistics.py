@@ -63,12 +63,25 @@ class Statistic(ABC):
             randomize their own vectors, with the same randomness in both: it does not depend on their data.
     """
 
+    kind: str
+    """What releases speak of: ``"tabular"`` or ``"linear"``."""
+
     horizon: int
     n_states: int
     n_actions: int
     cells: int
     l1: float
     l2: float
+
+    @property
+    def label(self) -> str:
+        """What has to be the same wherever these sums are continued, besides sizes and promise."""
+        return type(self).__name__
+
+    def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
+        """The scale of noise that the papers print, for a counting mechanism of this sensitivity; or a sentence."""
+        del sensitivity, epsilon, delta
+        raise ValueError(f"calibration='paper': no paper prints constants for {type(self).__name__}.")
 
     @property
     @abstractmethod
@@ -102,6 +115,8 @@ class Statistic(ABC):
 
 class TabularStatistic(Statistic):
     """A statistic that says something about visits, transitions and rewards."""
+
+    kind = "tabular"
 
     @abstractmethod
     def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
@@ -167,6 +182,11 @@ class TabularCounts(TabularStatistic):
         """Every user's counts, with rewards in units of ``grid``."""
         sizes = self.n_states, self.n_actions
         _add_counts(users.states, users.actions, rewards, grid, sums, *sizes, self.separate_visits)
+
+    def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
+        """3 H log(T) / epsilon, the base of the logarithm left open: read as the number of levels."""
+        del delta
+        return 3.0 * self.horizon * sensitivity / epsilon
 
     def counts(self, vector: NDArray[np.float64], users: int = 0) -> Counts:
         """The vector, cut into its families."""

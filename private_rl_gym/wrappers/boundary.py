@@ -66,6 +66,7 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         self._arrived = 0  # users who have come
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
         self._identity = uuid.uuid4().hex
+        self._values: NDArray[np.float64] | None = None
 
     _board: PublicSums
     """What is summed and published; each kind of boundary makes its own."""
@@ -89,6 +90,25 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     def sizes(self) -> tuple[int, int, int]:
         """Horizon, states and actions of what is released; padding adds a state."""
         return self._inside.horizon, self._inside.n_states, self._inside.n_actions
+
+    @property
+    def summed(self) -> str:
+        """What releases speak of: ``"tabular"`` counts, or ``"linear"`` moments."""
+        return self._board.statistic.kind
+
+    @property
+    def values(self) -> NDArray[np.float64] | None:
+        """The value function ``[h, s]`` that was sent to users last, with a policy of a linear learner.
+
+        Users whom ``serve`` lets in are sent that of their policy; those who come by ``reset``, this one.
+        """
+        return self._values
+
+    @values.setter
+    def values(self, values: ArrayLike) -> None:
+        horizon, n_states, n_actions = self.sizes
+        anyhow = Policy.uniform(horizon=horizon, n_states=n_states, n_actions=n_actions)
+        self._values = anyhow.with_values(values).values
 
     # What is promised ------------------------------------------------------------------------------------------------
 
@@ -182,6 +202,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         count = positive_integer(users, "users", "users to serve") if given is None else len(given)
         with self._lock:
             self._admit(count)
+            if checked.values is not None:
+                self._values = checked.values
             before, refused = self._board.gone, None
             try:
                 for start in range(0, count, CHUNK):
@@ -217,7 +239,9 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             if not self._invited:
                 raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
             self._invited = False
-            recorder = self._recorder = Recorder(self._inside)  # from here on she counts, whatever happens
+            recorder = self._recorder = Recorder(
+                self._inside, self._outermost._values
+            )  # from here on she counts, whatever happens
 
             def meet() -> tuple[Any, dict[str, Any]]:
                 observation, info = self.env.reset(seed=seed, options=options)

@@ -14,6 +14,7 @@ from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.summing import Summed, exact_statistic
 
 __all__ = ["LDPUserSide"]
 
@@ -24,7 +25,7 @@ class LDPUserSide(Boundary):
     Privacy:
         Every user's report is (epsilon, delta)-LDP under replacing her, whatever others do. Proofs:
         docs/proofs/local-unary.md for ``"one-step"`` and ``"unary"``, docs/proofs/local-additive.md for ``"laplace"``
-        and ``"gaussian"``.
+        and ``"gaussian"``; for moments, with docs/proofs/linear-sensitivity.md.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -40,8 +41,11 @@ class LDPUserSide(Boundary):
         epsilon: Of a user's whole episode.
         delta: For ``"gaussian"``; the others are pure.
         users: The number of users that may come; by default any number.
-        randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget; the most accurate),
-            ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts).
+        statistic: What she reports: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
+            features that the environment knows or with ``LinearFeatures`` that are handed over.
+        randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget; the most accurate, and
+            the default for counts), ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts, or
+            moments: the default there, by delta).
         publish_every: Users in a batch. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
             the epsilon that is asked for; the ledger says so.
@@ -57,7 +61,8 @@ class LDPUserSide(Boundary):
         delta: float = 0.0,
         users: int | None = None,
         *,
-        randomizer: str = "one-step",
+        statistic: Summed = "tabular",
+        randomizer: str | None = None,
         publish_every: int = 1,
         calibration: Literal["exact", "paper"] = "exact",
         seed: int | None = None,
@@ -69,6 +74,7 @@ class LDPUserSide(Boundary):
             epsilon=epsilon,
             delta=delta,
             users=users,
+            statistic=statistic,
             randomizer=randomizer,
             publish_every=publish_every,
             calibration=calibration,
@@ -78,17 +84,20 @@ class LDPUserSide(Boundary):
         )
         super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
         inside = self._inside
-        sizes = (inside.horizon, inside.n_states, inside.n_actions)
         paper = check_calibration(calibration)
         check_budget(epsilon, delta)
         epsilon, delta = float(epsilon), float(delta)
-        statistic, true_epsilon, true_delta = named_randomizer(randomizer, sizes, epsilon, delta, paper=paper)
+        exact = exact_statistic(inside, statistic, paper=paper)
+        if randomizer is None:
+            randomizer = "one-step" if exact.kind == "tabular" else "gaussian" if delta > 0.0 else "laplace"
+        reports, true_epsilon, true_delta = named_randomizer(randomizer, exact, epsilon, delta, paper=paper)
         source = NoiseSource(seed, secure=secure, role="users")
         notes = calibration_notes(epsilon, true_epsilon, paper=paper)
-        mechanism = f"each user reports by the {randomizer!r} randomizer"
+        what = "" if exact.kind == "tabular" else " her linear moments"
+        mechanism = f"each user reports{what} by the {randomizer!r} randomizer"
         self._guarantee = Guarantee("LDP", true_epsilon, true_delta, self.users, mechanism, notes=notes)
         self._board = PublicSums(
-            statistic,
+            reports,
             users=self.users,
             publish_every=self.publish_every,
             user_source=source,
@@ -114,9 +123,10 @@ def calibration_notes(asked: float, true: float, *, paper: bool) -> tuple[str, .
     """What a ledger has to add; the papers' constants are also warned of."""
     if not paper:
         return ()
+    why = "count adding a user where one is replaced" if true > asked else "split the budget over stages and counters"
     warnings.warn(
-        f"calibration='paper' uses the papers' printed constants, which count adding a user where one is replaced: "
-        f"they print epsilon = {asked:g} and cost {true:g}. The ledger states what they cost.",
+        f"calibration='paper' uses the papers' printed constants, which {why}: "
+        f"they print epsilon = {asked:g} and cost {true:.3g}. The ledger states what they cost.",
         stacklevel=3,
     )
     return (f"calibration='paper', printed as epsilon = {asked:g}",)

@@ -8,8 +8,8 @@ import gymnasium as gym
 
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.statistics import TabularCounts
 from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.summing import Summed, exact_statistic
 
 __all__ = ["OpenBillboard"]
 
@@ -31,6 +31,8 @@ class OpenBillboard(Boundary):
     Args:
         env: Discrete spaces and a horizon.
         users: The number of users that may come; by default any number.
+        statistic: What is summed: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the features
+            that the environment knows or with ``LinearFeatures`` that are handed over.
         publish_every: Users in a batch. The last batch may be smaller.
         horizon: Largest number of steps, where the environment does not know it.
     """
@@ -40,15 +42,20 @@ class OpenBillboard(Boundary):
         env: gym.Env[Any, Any],
         users: int | None = None,
         *,
+        statistic: Summed = "tabular",
         publish_every: int = 1,
         horizon: int | None = None,
     ) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, users=users, publish_every=publish_every, horizon=horizon)
+        gym.utils.RecordConstructorArgs.__init__(
+            self, users=users, statistic=statistic, publish_every=publish_every, horizon=horizon
+        )
         super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
         inside = self._inside
-        statistic = TabularCounts(inside.horizon, inside.n_states, inside.n_actions)
         self._board = PublicSums(
-            statistic, users=self.users, publish_every=self.publish_every, absorbing=inside.absorbing
+            exact_statistic(inside, statistic),
+            users=self.users,
+            publish_every=self.publish_every,
+            absorbing=inside.absorbing,
         )
 
     @property

@@ -6,18 +6,23 @@ import numpy as np
 
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.privacy.projection import project_counts
-from private_rl_gym.privacy.release import Release
+from private_rl_gym.privacy.release import Published, Release
 
 __all__ = ["private_model"]
 
 
-def private_model(release: Release, *, padded: bool) -> TabularModel:
+def private_model(release: Published, *, padded: bool) -> TabularModel:
     """The model that a release suggests: projected counts, divided.
 
     A count below its noise says nothing: a state and action seen less than one standard deviation of the noise leads
     anywhere with equal probability and pays nothing. With ``padded``, the last state is where episodes wait that
     ended early, which needs no data to be known.
     """
+    if not isinstance(release, Release):
+        raise ValueError(  # noqa: TRY004 - no wrong type, but the wrong boundary
+            "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
+            "statistic='tabular'."
+        )
     horizon, n_states, _ = release.n.shape
     m, n = project_counts(release.m, release.n, 0.0)
     known = n > max(release.noise_std["n"], 0.5)

@@ -199,6 +199,7 @@ def _fingerprint(board: Boundary) -> dict[str, Any]:
     return {
         "kind of boundary": type(board).__name__,
         "promise": board._terms,
+        "statistic": board._board.statistic.label,
         "sizes": [board._inside.horizon, board._inside.n_states, board._inside.n_actions],
         "publish_every": board.publish_every,
         "number of users": board.users,

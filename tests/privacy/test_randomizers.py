@@ -57,7 +57,7 @@ def test_bits_are_set_as_often_as_they_should(one_step):
 )
 def test_variance_a_cell_and_user_is_as_specified(name, per_outcome):
     """At H = 20 and epsilon = 1. An entry of m is one outcome of Laplace reports, and two of unary ones."""
-    statistic, _, _ = randomizer(name, (20, 6, 2), 1.0, 0.0, paper=False)
+    statistic, _, _ = randomizer(name, TabularCounts(20, 6, 2), 1.0, 0.0, paper=False)
     law = statistic.errors(lambda _grid: NoError(), 1)["m"]
     variance = law.std**2 if name == "laplace" else law.variance / 2
     assert variance == pytest.approx(per_outcome, rel=0.01)
@@ -77,7 +77,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
     source = NoiseSource(9)
     found = {"n": [], "m": [], "r": []}
     for _ in range(runs):
-        statistic, _, _ = randomizer(name, (4, 3, 2), 1.0, 1e-5, paper=False)
+        statistic, _, _ = randomizer(name, TabularCounts(4, 3, 2), 1.0, 1e-5, paper=False)
         sums = np.zeros(statistic.cells, dtype=np.int64)
         statistic.collect(trajectories, sums, source)
         for family, values in statistic.sums(sums * statistic.grid, users).items():
@@ -120,10 +120,10 @@ def test_one_gaussian_report_is_rounded_to_the_nearest():
 
 
 def test_paper_constants_cost_what_they_cost():
-    _, epsilon, delta = randomizer("laplace", (20, 6, 2), 1.0, 0.0, paper=True)
+    _, epsilon, delta = randomizer("laplace", TabularCounts(20, 6, 2, separate_visits=True), 1.0, 0.0, paper=True)
     assert epsilon == pytest.approx(2.0)
     assert delta == 0.0
-    statistic, epsilon, _ = randomizer("laplace", (20, 6, 2), 1.0, 0.0, paper=True)
+    statistic, epsilon, _ = randomizer("laplace", TabularCounts(20, 6, 2, separate_visits=True), 1.0, 0.0, paper=True)
     assert statistic.scale == 3 * 20 / 1.0
 
 
@@ -137,4 +137,4 @@ def test_paper_constants_cost_what_they_cost():
 )
 def test_wrong_names_get_a_sentence(name, delta, paper, sentence):
     with pytest.raises(ValueError, match=sentence):
-        randomizer(name, (2, 2, 2), 1.0, delta, paper=paper)
+        randomizer(name, TabularCounts(2, 2, 2), 1.0, delta, paper=paper)

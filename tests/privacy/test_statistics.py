@@ -97,7 +97,7 @@ def test_reports_with_the_same_randomness_move_by_no_more_than_stated(name, data
     seed = data.draw(seeds)
     found = []
     for user in two_users(model, data):
-        statistic, _, _ = randomizer(name, sizes, 1.0, 1e-6, paper=False)
+        statistic, _, _ = randomizer(name, TabularCounts(*sizes), 1.0, 1e-6, paper=False)
         found.append(vector(statistic, user, seed))
     assert np.abs(found[0] - found[1]).sum() <= statistic.l1 + 1e-6
     assert np.linalg.norm(found[0] - found[1]) <= statistic.l2 + 1e-6

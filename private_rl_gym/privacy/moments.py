@@ -1,0 +1,329 @@
+"""Linear moments: what a linear learner sums in place of counts, and what a release of them says.
+
+* ``LinearMoments`` - Gram matrices and vectors of a user, stage by stage, with their sensitivity
+* ``LinearRelease`` - sums of them, and how far their noise may reach
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.arrays import positive_integer, read_only
+from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError, NoError
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.release import Published
+from private_rl_gym.privacy.statistics import Noise, Statistic
+
+__all__ = ["LinearMoments", "LinearRelease"]
+
+GRID = 2.0**-20
+"""Moments are divided by their sensitivity, and then rounded to this before they are summed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class LinearRelease(Published):
+    """What sums of linear moments say: at stage h, with V the value function that each user was sent.
+
+    Rows longer than the features' stated bound are scaled down to it, phi and V alike; see ``LinearMoments``.
+
+    Attributes:
+        gram_p: ``[h, i, i]``, sums of phi phi^T.
+        vector_p: ``[h, i]``, sums of phi V(next state).
+        gram_r: ``[h, j, j]``, sums of varphi varphi^T.
+        vector_r: ``[h, j]``, sums of varphi times the reward.
+        features: What is known of the model.
+        units: For each family, ``[h]``: what the noise of one entry is measured in. The largest is that of ``errors``.
+        isometric: Whether noise off the diagonal is smaller by sqrt(2), as that of a Gaussian orthogonal ensemble.
+    """
+
+    families: ClassVar[tuple[str, ...]] = ("gram_p", "vector_p", "gram_r", "vector_r")
+
+    gram_p: NDArray[np.float64]
+    vector_p: NDArray[np.float64]
+    gram_r: NDArray[np.float64]
+    vector_r: NDArray[np.float64]
+    features: LinearFeatures
+    units: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    isometric: bool = field(repr=False)
+
+    @property
+    def releases(self) -> int:
+        """How many releases a bound has to hold for at once."""
+        return max(1, self.events // sum(array.size for array in self.sums().values()))
+
+    def noise_norm(self, family: str, failure: float) -> NDArray[np.float64]:  # [h]
+        """What the norm of one stage's noise exceeds with probability at most ``failure``.
+
+        The operator norm for Gram matrices, the Euclidean norm for vectors. Proof: docs/proofs/linear-confidence.md.
+        """
+        size = int(getattr(self, family).shape[-1])
+        unit, largest = self.units[family], float(self.units[family].max())
+        law = self.errors[family]
+        if isinstance(law, NoError) or largest == 0.0:
+            return np.zeros(len(unit))
+        if family.startswith("gram"):
+            norm = _matrix_norm(law, size, failure, isometric=self.isometric)
+        else:
+            norm = _vector_norm(law, size, failure)
+        return unit / largest * norm
+
+    def __repr__(self) -> str:
+        noise = ", ".join(f"{family}: {std:.3g}" for family, std in self.noise_std.items())
+        sizes = f"H={len(self.gram_p)}, d={self.features.d}, {self.features.reward_d} reward features"
+        return f"LinearRelease(version={self.version}, users={self.users}, {sizes}, noise_std={{{noise}}})"
+
+
+def _matrix_norm(law: ErrorLaw, size: int, failure: float, *, isometric: bool) -> float:
+    if isinstance(law, CombinedError):
+        halves = (_matrix_norm(part, size, failure / 2.0, isometric=isometric) for part in (law.first, law.second))
+        return sum(halves)
+    if isinstance(law, GaussianError):
+        deviation = math.sqrt(2.0 * math.log(2.0 / failure))
+        width = math.sqrt(2.0 * size) + deviation if isometric else 4.0 * math.sqrt(size) + 2.0 * deviation
+        return law.std * width + size * law.grid / 2.0
+    return size * law.bound(2.0 * failure / (size * (size + 1)))
+
+
+def _vector_norm(law: ErrorLaw, size: int, failure: float) -> float:
+    if isinstance(law, CombinedError):
+        return sum(_vector_norm(part, size, failure / 2.0) for part in (law.first, law.second))
+    if isinstance(law, GaussianError):
+        return law.std * (math.sqrt(size) + math.sqrt(2.0 * math.log(1.0 / failure))) + math.sqrt(size) * law.grid / 2.0
+    return math.sqrt(size) * law.bound(failure / size)
+
+
+class LinearMoments(Statistic):
+    """A user's moments by stage: phi phi^T, phi V(s'), varphi varphi^T, varphi r.
+
+    V is the value function that the server sends her along with the policy, brought into [0, H - h - 1] on her side,
+    and phi(s, a) = sum over s' of psi(s, a, s') V(s'). A row whose norm exceeds the features' stated bound is scaled
+    down to it on her side, phi and V alike: least squares stay unbiased, and the promise holds. Every block is divided
+    by its sensitivity before noise is added, and multiplied by it again in releases.
+
+    Privacy:
+        With norms at most B and values in [0, V], replacing a user moves a Gram matrix by at most sqrt(2) B^2 in L2, a
+        vector by 2 B V, or sqrt(2) B V where no feature is negative. Each user touches every block once: together they
+        move, in units of themselves, by the square root of their number. Proof: docs/proofs/linear-sensitivity.md.
+
+    Args:
+        features: What is known of the model.
+        horizon: Number of stages.
+        paper: Noise every block in proportion to the sensitivity that LinOpt prints, with equal noise on and off the
+            diagonal.
+
+    Example:
+        >>> from private_rl_gym.planning import LinearFeatures
+        >>> moments = LinearMoments(LinearFeatures.tabular(3, 2), horizon=20)
+        >>> moments.cells, round(moments.l2**2, 2)  # 4 blocks a stage; nothing follows the last one
+        (4320, 78.0)
+    """
+
+    kind = "linear"
+
+    def __init__(self, features: LinearFeatures, horizon: int, *, paper: bool = False) -> None:
+        if not isinstance(features, LinearFeatures):
+            raise TypeError(f"Linear moments are made from LinearFeatures, not from {type(features).__name__}.")
+        self.features, self.paper = features, paper
+        self.horizon = H = positive_integer(horizon, "horizon", "stages")
+        self.n_states, self.n_actions = features.n_states, features.n_actions
+        d, j = features.d, features.reward_d
+        self._sizes = {"gram_p": d * (d + 1) // 2, "vector_p": d, "gram_r": j * (j + 1) // 2, "vector_r": j}
+        self._width = sum(self._sizes.values())
+        self.cells = H * self._width
+        self.tops = np.arange(H - 1.0, -1.0, -1.0)  # the largest value after each stage
+        self.row_bounds = self.tops * features.bound
+        self.l1, self.l2 = self._sensitivity()
+
+    def _moved(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """L1 and L2 sensitivity of each family's block, stage by stage, in real units."""
+        found = {}
+        known = self.features
+        for name, bound, top, size, nonnegative in (
+            ("p", self.row_bounds, self.tops, known.d, known.nonnegative),
+            ("r", np.full(self.horizon, known.reward_bound), 1.0, known.reward_d, known.rewards_nonnegative),
+        ):
+            entries = (size + 1.0) / 2.0 if self.paper else 1.0 + (size - 1.0) / math.sqrt(2.0)
+            found[f"gram_{name}"] = 2.0 * bound**2 * entries, math.sqrt(2.0) * bound**2
+            far = math.sqrt(2.0) if nonnegative else 2.0
+            found[f"vector_{name}"] = 2.0 * math.sqrt(size) * bound * top, far * bound * top
+        return found
+
+    @cached_property
+    def units(self) -> dict[str, NDArray[np.float64]]:
+        """What each block is divided by, stage by stage: its own sensitivity, or the printed one."""
+        if not self.paper:
+            return {family: read_only(l2) for family, (_, l2) in self._moved().items()}
+        H, d = float(self.horizon), float(max(self.features.d, self.features.reward_d))
+        printed = {"gram_p": d * H**2, "vector_p": math.sqrt(d) * H**2, "gram_r": 1.0, "vector_r": 1.0}
+        return {family: read_only(np.full(self.horizon, unit)) for family, unit in printed.items()}
+
+    def _sensitivity(self) -> tuple[float, float]:
+        """Of the whole vector, in units; rounding to the grid may add half a step on either side, in every entry."""
+        l1 = l2 = 0.0
+        for family, moved in self._moved().items():
+            unit = self.units[family]
+            used = unit > 0.0
+            by_l1, by_l2 = (norm[used] / unit[used] for norm in moved)
+            size = self._sizes[family]
+            l1 += float((by_l1 + size * GRID).sum())
+            l2 += float(((by_l2 + math.sqrt(size) * GRID) ** 2).sum())
+        return l1, math.sqrt(l2)
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """The same small step everywhere: blocks are in units of their sensitivity."""
+        return read_only(np.full(self.cells, GRID))
+
+    @cached_property
+    def _steps(self) -> NDArray[np.float64]:  # [h, family]
+        """Steps of the grid in a real unit."""
+        with np.errstate(divide="ignore"):
+            steps = 1.0 / (np.stack([self.units[family] for family in LinearRelease.families], axis=1) * GRID)
+        return np.where(np.isfinite(steps), steps, 0.0)
+
+    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+        """Add the moments of every user; there is no randomness in them."""
+        del source
+        sent = np.zeros((self.horizon + 1, self.n_states)) if users.values is None else users.values
+        ceilings = np.append(self.horizon, self.tops)[:, None]
+        values = np.clip(np.nan_to_num(sent, nan=0.0), 0.0, ceilings)
+        _add_moments(
+            users.states,
+            users.actions,
+            users.rewards,
+            values,
+            self.features.arrays,
+            self.features.d,
+            self.row_bounds,
+            self._steps,
+            1.0 if self.paper else math.sqrt(2.0),
+            sums,
+        )
+
+    def sums(self, vector: NDArray[np.float64], users: int = 0) -> dict[str, NDArray[np.float64]]:
+        """Matrices and vectors in real units."""
+        del users
+        shrink = 1.0 if self.paper else math.sqrt(0.5)
+        blocks = vector.reshape(self.horizon, self._width)
+        found, start = {}, 0
+        for family, size in self._sizes.items():
+            block = blocks[:, start : start + size] * self.units[family][:, None]
+            start += size
+            if family.startswith("gram"):
+                dimension = self.features.d if family == "gram_p" else self.features.reward_d
+                matrices = np.empty((self.horizon, dimension, dimension))
+                _unfold(block, shrink, matrices)
+                block = matrices
+            found[family] = block
+        return found
+
+    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
+        """Of one entry on the diagonal, or of a vector, at the stage where it is largest."""
+        del users
+        law = noise(GRID)
+        return {family: law.scaled(float(unit.max())) for family, unit in self.units.items()}
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> LinearRelease:
+        """Sums of moments, and what is known of the model."""
+        return LinearRelease(
+            gram_p=sums["gram_p"],
+            vector_p=sums["vector_p"],
+            gram_r=sums["gram_r"],
+            vector_r=sums["vector_r"],
+            features=self.features,
+            units=self.units,
+            isometric=not self.paper,
+            **about,
+        )
+
+    def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
+        """LinOpt, 6.3: sigma = (H / epsilon) sqrt(32 m ln(4 H / delta)) times the printed sensitivity of a block."""
+        return self.horizon / epsilon * math.sqrt(32.0 * math.log(4.0 * self.horizon / delta)) * sensitivity
+
+    @cached_property
+    def label(self) -> str:
+        """Tells one set of features from another."""
+        found = hashlib.sha256(np.array([self.features.bound, self.features.d, self.paper]).tobytes())
+        for array in self.features.arrays:
+            found.update(array.tobytes())
+        return f"linear moments {found.hexdigest()}"
+
+
+@compiled
+def _add_moments(
+    states: Any,
+    actions: Any,
+    rewards: Any,
+    values: Any,  # [h, s]
+    known: Any,  # offsets, kernels, successors, weights, and varphi [row, j]
+    d: int,
+    row_bounds: Any,  # [h]
+    steps: Any,  # [h, family], steps of the grid in a real unit
+    stretch: float,  # what entries off the diagonal are multiplied by
+    sums: Any,
+) -> None:
+    offsets, kernels, successors, weights, varphi = known
+    users, horizon = actions.shape
+    n_actions = (len(offsets) - 1) // values.shape[1]
+    j = varphi.shape[1]
+    gram_p, gram_r = d * (d + 1) // 2, j * (j + 1) // 2
+    width = gram_p + d + gram_r + j
+    phi = np.empty(d)
+    for user in range(users):
+        for h in range(horizon):
+            row = states[user, h] * n_actions + actions[user, h]
+            at = h * width
+            if row_bounds[h] > 0.0:
+                phi[:] = 0.0
+                for entry in range(offsets[row], offsets[row + 1]):
+                    phi[kernels[entry]] += weights[entry] * values[h + 1, successors[entry]]
+                norm = np.sqrt((phi * phi).sum())
+                scale = row_bounds[h] / norm if norm > row_bounds[h] else 1.0
+                phi *= scale
+                _fold(phi, steps[h, 0], stretch, sums[at : at + gram_p])
+                _add_vector(phi, steps[h, 1] * scale * values[h + 1, states[user, h + 1]], sums[at + gram_p :])
+            at += gram_p + d
+            _fold(varphi[row], steps[h, 2], stretch, sums[at : at + gram_r])
+            _add_vector(varphi[row], steps[h, 3] * rewards[user, h], sums[at + gram_r :])
+
+
+@compiled
+def _fold(x: Any, step: float, stretch: float, sums: Any) -> None:
+    """Add the upper triangle of x x^T, row by row."""
+    at = 0
+    for i in range(len(x)):
+        if x[i] != 0.0:
+            sums[at] += int(np.floor(x[i] * x[i] * step + 0.5))
+            for k in range(i + 1, len(x)):
+                if x[k] != 0.0:
+                    sums[at + k - i] += int(np.floor(x[i] * x[k] * stretch * step + 0.5))
+        at += len(x) - i
+
+
+@compiled
+def _add_vector(x: Any, times: float, sums: Any) -> None:
+    for i in range(len(x)):
+        sums[i] += int(np.floor(x[i] * times + 0.5))
+
+
+@compiled
+def _unfold(triangles: Any, shrink: float, matrices: Any) -> None:
+    """Symmetric matrices from their upper triangles."""
+    for h in range(len(triangles)):
+        at = 0
+        for i in range(matrices.shape[1]):
+            matrices[h, i, i] = triangles[h, at]
+            for k in range(i + 1, matrices.shape[1]):
+                matrices[h, i, k] = matrices[h, k, i] = triangles[h, at + k - i] * shrink
+            at += matrices.shape[1] - i

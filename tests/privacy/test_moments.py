@@ -1,0 +1,474 @@
+"""Linear moments: sensitivity by search, what is summed, what noise they carry, and what is calibrated."""
+
+import itertools
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import private_rl_gym  # noqa: F401
+from private_rl_gym.planning import LinearFeatures, Policy
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.calibration import calibrate
+from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu
+from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.errors import CombinedError, GaussianError, LaplaceError
+from private_rl_gym.privacy.moments import GRID, LinearMoments, LinearRelease
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+
+SMALL_LAKE = lambda: gym.make("FrozenLake-v1", desc=["SF", "HG"])  # noqa: E731
+numbers = st.integers(0, 2**32 - 1)
+
+
+def vector(statistic, users):
+    sums = np.zeros(statistic.cells, dtype=np.int64)
+    statistic.collect(users, sums)
+    return sums * statistic.grid
+
+
+def random_features(rng, *, signed=False, S=3, A=2, d=3, j=2):
+    psi = rng.random((d, S, A, S)) * (rng.random((d, S, A, S)) < 0.7)
+    psi[0, 0, 0, 0] = 1.0
+    varphi = rng.random((S, A, j)) / np.sqrt(j)
+    if signed:
+        psi, varphi = psi * rng.choice([-1, 1], size=psi.shape), varphi * rng.choice([-1, 1], size=varphi.shape)
+    return LinearFeatures.dense(psi, varphi)
+
+
+def random_users(rng, count, H, S, A, values):
+    states = rng.integers(0, S, size=(count, H + 1)).astype(np.int32)
+    actions = rng.integers(0, A, size=(count, H)).astype(np.int32)
+    rewards = rng.choice([0.0, 1.0, rng.random()], size=(count, H))
+    return Trajectories(states, actions, rewards, values)
+
+
+def blocks(statistic, vector):
+    """Each family at each stage, as it is noised."""
+    rows, start = vector.reshape(statistic.horizon, -1), 0
+    for family, size in statistic._sizes.items():
+        for h in range(statistic.horizon):
+            yield family, h, rows[h, start : start + size]
+        start += size
+
+
+@given(numbers, st.booleans(), st.booleans(), st.floats(0.05, 2.0))
+def test_no_pair_of_users_exceeds_the_proof(seed, signed, paper, bound):
+    """Over features, values (also impossible ones) and pairs of users: whole vectors, and every block."""
+    rng = np.random.default_rng(seed)
+    features = random_features(rng, signed=signed).bounded(bound)
+    H = 4
+    statistic = LinearMoments(features, H, paper=paper)
+    values = rng.choice([0.0, 1.0, 3.0, 10.0, -5.0, rng.normal()], size=(H + 1, 3))
+    users = random_users(rng, 6, H, 3, 2, values)
+    found = [vector(statistic, users.part(user, user + 1)) for user in range(6)] + [np.zeros(statistic.cells)]
+    limits = {
+        family: (l1 / u, l2 / u)
+        for (family, (l1, l2)), u in zip(
+            statistic._moved().items(), (np.maximum(unit, 1e-300) for unit in statistic.units.values()), strict=True
+        )
+    }
+    for first, second in itertools.combinations(found, 2):
+        assert np.abs(first - second).sum() <= statistic.l1
+        assert np.linalg.norm(first - second) <= statistic.l2
+        for (family, h, one), (_, _, other) in zip(blocks(statistic, first), blocks(statistic, second), strict=True):
+            slack = len(one) * GRID
+            assert np.abs(one - other).sum() <= limits[family][0][h] + slack
+            assert np.linalg.norm(one - other) <= limits[family][1][h] + slack
+
+
+def test_the_bounds_are_reached():
+    """By two users in different states, with features of their own, and the largest values and rewards."""
+    H, S = 5, 2
+    statistic = LinearMoments(LinearFeatures.tabular(S, 1), H)
+    values = np.full((H + 1, S), 100.0)  # brought down to what is possible
+    there, here = (
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
+        for s in (0, 1)
+    )
+    moved = vector(statistic, there) - vector(statistic, here)
+    assert np.linalg.norm(moved) == pytest.approx(math.sqrt(4 * H - 2), rel=1e-5)
+    for _family, h, block in blocks(statistic, moved):
+        if _family.endswith("r") or h < H - 1:
+            assert np.linalg.norm(block) == pytest.approx(1.0, rel=1e-5)
+    signed = LinearFeatures.dense([[[[1.0, 0.0]], [[-1.0, 0.0]]]], np.array([[[1.0]], [[-1.0]]]))
+    statistic = LinearMoments(signed, H)
+    moved = vector(statistic, there) - vector(statistic, here)
+    reached = {(family, h): np.linalg.norm(block) for family, h, block in blocks(statistic, moved)}
+    assert reached["vector_p", 0] == pytest.approx(1.0, rel=1e-5)  # 2 B V, in its unit
+    assert reached["vector_r", 0] == pytest.approx(1.0, rel=1e-5)
+
+
+@given(numbers, st.booleans())
+def test_sums_are_those_of_the_definition(seed, paper):
+    rng = np.random.default_rng(seed)
+    H, S, A = 4, 3, 2
+    features = random_features(rng)
+    statistic = LinearMoments(features, H, paper=paper)
+    values = rng.random((H + 1, S)) * np.arange(H, -1, -1)[:, None]
+    users = random_users(rng, 5, H, S, A, values)
+    found = statistic.sums(vector(statistic, users))
+    for h in range(H):
+        phi = features.of(values[h + 1])[users.states[:, h], users.actions[:, h]]
+        y = values[h + 1][users.states[:, h + 1]]
+        varphi = features.reward_features[users.states[:, h], users.actions[:, h]]
+        exact = {
+            "gram_p": phi.T @ phi,
+            "vector_p": phi.T @ y,
+            "gram_r": varphi.T @ varphi,
+            "vector_r": varphi.T @ users.rewards[:, h],
+        }
+        for family, true in exact.items():
+            np.testing.assert_allclose(found[family][h], true, atol=5 * GRID * max(1.0, statistic.units[family][h]))
+    assert (found["gram_p"] == found["gram_p"].transpose(0, 2, 1)).all()
+
+
+def test_rows_above_the_stated_bound_are_scaled_and_least_squares_stay_unbiased():
+    env = gym.make("PrivateRL/LinearMixture-v0", horizon=3, n_states=8)
+    mixture, model = env.unwrapped.mixture, env.unwrapped.model
+    rng = np.random.default_rng(0)
+    values = rng.random((4, 8)) * np.array([3, 2, 1, 0])[:, None]
+    for bound in (10.0, 0.8, 0.3):
+        features = mixture.features.bounded(bound)
+        statistic = LinearMoments(features, 3)
+        policy = Policy.uniform(horizon=3, n_states=8, n_actions=4).with_values(values)
+        users = model.rollout(policy, model.draw_users(rng, 200_000), rng.random((200_000, 3)))
+        found = statistic.sums(vector(statistic, users))
+        assert np.trace(found["gram_p"][0]) <= 200_000 * statistic.row_bounds[0] ** 2 * (1 + 1e-3)
+        theta = np.linalg.solve(found["gram_p"][0], found["vector_p"][0])
+        np.testing.assert_allclose(theta, mixture.weights[0], atol=0.15)
+        eta = np.linalg.solve(found["gram_r"][0], found["vector_r"][0])
+        np.testing.assert_allclose(eta, mixture.reward_weights[0], atol=0.05)
+
+
+def test_a_server_that_sends_nonsense_learns_nothing_more():
+    """Values that are no numbers, negative, or far too large are brought into their range on the user's side."""
+    features = LinearFeatures.tabular(2, 1)
+    statistic = LinearMoments(features, 3)
+    rng = np.random.default_rng(0)
+    for sent in (np.nan, np.inf, -np.inf, 1e300, -3.0):
+        users = random_users(rng, 1, 3, 2, 1, np.full((4, 2), sent))
+        assert np.linalg.norm(vector(statistic, users)) <= statistic.l2
+        high = vector(statistic, users)
+        low = vector(
+            statistic, Trajectories(users.states, users.actions, users.rewards, np.full((4, 2), 3.0 * (sent > 0)))
+        )
+        np.testing.assert_array_equal(high, low)
+
+
+def test_exact_calibration_needs_a_tenth_of_the_noise_that_linopt_prints():
+    """H = 20, m = 16 levels, (1, 1e-6): sigma in units of a block's sensitivity; and what the print really costs."""
+    features = gym.make("PrivateRL/RiverSwimMixture-v0").unwrapped.mixture.features
+    tree = COUNTING["binary-tree"](50_000, 1, "gaussian")
+    assert tree.levels == 16
+    exact, epsilon = calibrate(tree, LinearMoments(features, 20), 1.0, 1e-6, paper=False)
+    printed, true = calibrate(tree, LinearMoments(features, 20, paper=True), 1.0, 1e-6, paper=True)
+    assert epsilon == 1.0
+    assert exact == pytest.approx(149.2, abs=0.1)
+    assert printed == pytest.approx(1930.5, abs=0.1)
+    assert exact <= printed / 10
+    # With all 4H blocks, as the paper counts them:
+    assert math.sqrt(80 * 16) / gaussian_mu(1.0, 1e-6) == pytest.approx(151, abs=0.5)
+    assert true == pytest.approx(0.0713, abs=1e-4)  # composed as Gaussians, under replacement
+    mu = math.sqrt(94.0669 * 16) / printed
+    assert true == pytest.approx(gaussian_epsilon(1e-6, mu), rel=1e-3)
+
+
+@pytest.mark.parametrize("isometric", [True, False])
+@pytest.mark.parametrize("size", [1, 4, 12])
+def test_norms_of_noise_are_bounded_as_often_as_claimed(size, isometric):
+    """And not by much too much: a bound that holds with probability 1/2 is within a factor of the median."""
+    rng = np.random.default_rng(0)
+    draws = 4000
+    N = rng.normal(size=(draws, size, size)) * 3.0
+    N = np.triu(N) + np.triu(N, 1).transpose(0, 2, 1)
+    if isometric:
+        N *= np.where(np.eye(size), 1.0, math.sqrt(0.5))
+    norms = np.abs(np.linalg.eigvalsh(N)).max(axis=1)
+    z = np.linalg.norm(rng.normal(size=(draws, size)) * 3.0, axis=1)
+    release = LinearRelease(
+        version=1,
+        users=1,
+        errors=dict.fromkeys(LinearRelease.families, GaussianError(3.0)),
+        events=1,
+        gram_p=N[:1],
+        vector_p=z[:1, None].repeat(size, 1),
+        gram_r=N[:1],
+        vector_r=z[:1, None].repeat(size, 1),
+        features=LinearFeatures.tabular(1, 1),
+        units=dict.fromkeys(LinearRelease.families, np.ones(1)),
+        isometric=isometric,
+    )
+    for failure in (0.3, 0.05, 0.005):
+        spare = 4 * math.sqrt(failure / draws)
+        assert (norms > release.noise_norm("gram_p", failure)[0]).mean() <= failure + spare
+        assert (z > release.noise_norm("vector_p", failure)[0]).mean() <= failure + spare
+    times = 2.3 if isometric else 6.0  # the paper's is wide
+    if size > 1:  # of one number the deviation says more than its size
+        assert release.noise_norm("gram_p", 0.5)[0] <= times * np.median(norms)
+
+
+@pytest.mark.parametrize(
+    "law", [LaplaceError(2.0, ((5.0, 1.0),), 2**-20), CombinedError(GaussianError(1.0), GaussianError(2.0))]
+)
+def test_norms_of_other_noise_are_bounded_too(law):
+    rng = np.random.default_rng(0)
+    size, draws = 3, 4000
+    if isinstance(law, LaplaceError):
+        entries = rng.laplace(scale=2.0, size=(5, draws, size, size)).sum(axis=0)
+    else:
+        entries = rng.normal(size=(draws, size, size)) * math.sqrt(5.0)
+    N = np.triu(entries) + np.triu(entries, 1).transpose(0, 2, 1)
+    N *= np.where(np.eye(size), 1.0, math.sqrt(0.5))
+    norms = np.abs(np.linalg.eigvalsh(N)).max(axis=1)
+    from private_rl_gym.privacy.moments import _matrix_norm, _vector_norm
+
+    for failure in (0.3, 0.05):
+        assert (norms > _matrix_norm(law, size, failure, isometric=True)).mean() <= failure
+        assert (np.linalg.norm(entries[:, 0], axis=1) > _vector_norm(law, size, failure)).mean() <= failure
+
+
+def board_of(kind, env, **options):
+    if kind == "open":
+        return OpenBillboard(env, 4_000, statistic="linear", **options)
+    if kind == "ldp":
+        return LDPUserSide(env, 2.0, 1e-6, 4_000, statistic="linear", **options)
+    if kind == "ldp laplace":
+        return LDPUserSide(env, 2.0, users=4_000, statistic="linear", **options)
+    if kind == "around reports":
+        return JDPBillboard(LDPUserSide(env, 2.0, 1e-6, statistic="linear"), 2.0, 1e-6, 4_000, **options)
+    delta = 0.0 if kind == "k-ary-tree" else 1e-6
+    return JDPBillboard(env, 2.0, delta, 4_000, counting=kind, statistic="linear", **options)
+
+
+KINDS = [
+    "open",
+    "binary-tree",
+    "honaker-tree",
+    "matrix-factorization",
+    "k-ary-tree",
+    "batched",
+    "ldp",
+    "ldp laplace",
+    "around reports",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_board_publishes_moments_with_the_noise_that_it_states(kind):
+    """Over 30 boards: mean zero, the stated deviation, symmetric; and 1/sqrt(2) of it off the diagonal."""
+    env = gym.make("PrivateRL/LinearMixture-v0", horizon=3, n_states=5)
+    model = env.unwrapped.model
+    tapes = model.draw_users(np.random.default_rng(0), 200)
+    values = np.array([[3.0], [2.0], [1.0], [0.0]]) * np.random.default_rng(1).random((4, 5))
+    policy = Policy.of(np.zeros(5, dtype=int), horizon=3, n_states=5, n_actions=4).with_values(values)
+    exact = LinearMoments(env.unwrapped.mixture.features, 3)
+    truth = exact.sums(vector(exact, model.rollout(policy, tapes)))
+    errors = {family: [] for family in truth}
+    for _ in range(30):
+        board = board_of(kind, env, publish_every=100)
+        board.serve(policy, tapes)
+        release = board.release
+        assert (release.version, release.users) == (2, 200)
+        assert (release.gram_p == release.gram_p.transpose(0, 2, 1)).all()
+        for family, true in truth.items():
+            errors[family].append(getattr(release, family) - true)
+    for family, found in errors.items():
+        found = np.array(found)
+        if kind == "open":
+            assert np.abs(found).max() < 1e-4
+            continue
+        std = release.noise_std[family] * release.units[family] / release.units[family].max()
+        for h in range(3):
+            if std[h] == 0.0:
+                assert family.endswith("p")
+                assert h == 2  # nothing follows the last stage
+                continue
+            if family.startswith("gram"):
+                diagonal = found[:, h].diagonal(axis1=1, axis2=2)
+                upper = found[:, h][(slice(None), *np.triu_indices(4, 1))]
+                assert upper.std() == pytest.approx(std[h] / math.sqrt(2), rel=0.25)
+            else:
+                diagonal = found[:, h]
+            assert diagonal.std() == pytest.approx(std[h], rel=0.25)
+            assert abs(diagonal.mean()) < 5 * std[h] / math.sqrt(diagonal.size)
+        assert (np.abs(found) <= release.error_bound(0.01, family)).all()
+
+
+@pytest.mark.parametrize("kind", ["open", "matrix-factorization", "ldp"])
+def test_serve_and_step_publish_the_same(kind):
+    env = gym.make("PrivateRL/LinearMixture-v0", horizon=3, n_states=5)
+    model = env.unwrapped.model
+    tapes = model.draw_users(np.random.default_rng(0), 20)
+    values = np.array([[3.0], [2.0], [1.0], [0.0]]) * np.random.default_rng(1).random((4, 5))
+    policy = Policy.of(np.ones(5, dtype=int), horizon=3, n_states=5, n_actions=4).with_values(values)
+    seeded = {} if kind == "open" else {"seed": 3}
+    served, stepped = (board_of(kind, env, publish_every=10, **seeded) for _ in range(2))
+    served.serve(policy, tapes)
+    stepped.values = values
+    for tape in tapes:
+        stepped.reset(options={"user": tape})
+        for _ in range(3):
+            stepped.step(1)
+    for family, array in served.release.sums().items():
+        np.testing.assert_array_equal(array, getattr(stepped.release, family))
+
+
+def test_without_values_users_tell_of_rewards_alone():
+    board = OpenBillboard(gym.make("PrivateRL/LinearMixture-v0"), statistic="linear")
+    board.serve(np.zeros(20, dtype=int), users=10)
+    assert board.release.gram_p.any() == board.release.vector_p.any() == False  # noqa: E712
+    assert np.trace(board.release.gram_r[0]) > 0
+
+
+def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
+    make = lambda: JDPBillboard(  # noqa: E731
+        gym.make("PrivateRL/LinearMixture-v0"), 1.0, 1e-6, 100, statistic="linear", publish_every=10, seed=1
+    )
+    policy = Policy.of(np.zeros(20, dtype=int), horizon=6, n_states=20, n_actions=4).with_values(np.ones((7, 20)))
+    tapes = gym.make("PrivateRL/LinearMixture-v0").unwrapped.model.draw_users(np.random.default_rng(0), 60)
+    whole, first, second = make(), make(), make()
+    whole.serve(policy, tapes)
+    first.serve(policy, tapes[:30])
+    first.save_state(tmp_path / "state")
+    second.load_state(tmp_path / "state")
+    np.testing.assert_array_equal(second.release.gram_p, first.release.gram_p)
+    second.serve(policy, tapes[30:])
+    np.testing.assert_array_equal(second.release.gram_p, whole.release.gram_p)
+    first_again = make()
+    other = JDPBillboard(
+        gym.make("PrivateRL/LinearMixture-v0"),
+        1.0,
+        1e-6,
+        100,
+        publish_every=10,
+        seed=1,
+        statistic=gym.make("PrivateRL/LinearMixture-v0").unwrapped.mixture.features.bounded(0.5),
+    )
+    first_again.serve(policy, tapes[:30])
+    first_again.save_state(tmp_path / "another")
+    with pytest.raises(ValueError, match="differs in statistic"):
+        other.load_state(tmp_path / "another")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda env: OpenBillboard(env, statistic="quadratic"), r"choose 'tabular' for counts, 'linear'"),
+        (lambda env: OpenBillboard(env, statistic=np.eye(3)), r"hand over LinearFeatures"),
+        (
+            lambda _: OpenBillboard(gym.make("PrivateRL/RiverSwim-v0"), statistic="linear"),
+            r"LinearFeatures.tabular\(6, 2\)",
+        ),
+        (
+            lambda env: OpenBillboard(env, statistic=LinearFeatures.tabular(3, 4)),
+            r"do not fit the users, who have S=20",
+        ),
+        (
+            lambda _: OpenBillboard(SMALL_LAKE(), statistic=LinearFeatures.tabular(4, 4)),
+            r"S=5 \(the last",
+        ),
+        (
+            lambda env: JDPBillboard(env, 1.0, 1e-6, 10, statistic="linear", public_start=True),
+            r"public_start=True is for counts",
+        ),
+        (lambda env: JDPBillboard(env, 1.0, 0.0, 10, statistic="linear", calibration="paper"), r"delta is 0"),
+        (
+            lambda env: JDPBillboard(env, 1.0, 1e-6, 10, statistic="linear", calibration="paper", noise="laplace"),
+            r"noise='gaussian', as",
+        ),
+        (
+            lambda env: LDPUserSide(env, 1.0, statistic="linear", randomizer="one-step"),
+            r"moments are no bits: take 'gaussian'",
+        ),
+        (
+            lambda env: LDPUserSide(env, 1.0, statistic="linear", randomizer="laplace", calibration="paper"),
+            r"prints no constants",
+        ),
+        (
+            lambda env: JDPBillboard(LDPUserSide(env, 1.0), 1.0, 1e-6, 10, statistic="linear"),
+            r"give statistic= to the wrapper inside",
+        ),
+        (
+            lambda env: OpenBillboard(env, statistic="linear").private_model(),
+            r"Build the boundary with statistic='tabular'",
+        ),
+        (lambda env: env.unwrapped.mixture.features.bounded(0.0), r"bound is 0.0"),
+        (
+            lambda env: setattr(OpenBillboard(env, statistic="linear"), "values", np.ones((3, 3))),
+            r"values have shape \(3, 3\)",
+        ),
+        (
+            lambda env: setattr(OpenBillboard(env, statistic="linear"), "values", np.full((7, 20), np.nan)),
+            r"not a finite number",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(gym.make("PrivateRL/LinearMixture-v0"))
+
+
+def test_the_ledger_says_what_the_printed_constants_of_linopt_cost():
+    env = gym.make("PrivateRL/RiverSwimMixture-v0")
+    with pytest.warns(
+        UserWarning, match="split the budget over stages and counters: they print epsilon = 1 and cost 0.0713"
+    ):
+        board = JDPBillboard(env, 1.0, 1e-6, 50_000, statistic="linear", calibration="paper")
+    assert board.ledger.epsilon == pytest.approx(0.0713, abs=1e-4)
+    assert "printed as epsilon = 1" in str(board.ledger)
+
+
+class Halved(LinearMoments):
+    """A broken mechanism: forgets that another user takes her place."""
+
+    def _moved(self):
+        return {family: (l1 / 2, l2 / 2) for family, (l1, l2) in super()._moved().items()}
+
+
+class Unclipped(LinearMoments):
+    """A broken mechanism: states a bound, and does not keep it."""
+
+    def collect(self, users, sums, source=None):
+        kept, self.row_bounds = self.row_bounds, self.row_bounds * 1e6
+        super().collect(users, sums, source)
+        self.row_bounds = kept
+
+
+@pytest.mark.parametrize("broken", [Halved, Unclipped])
+def test_a_broken_statistic_is_caught_by_the_search(broken):
+    rng = np.random.default_rng(0)
+    features = LinearFeatures.tabular(3, 2).bounded(0.5)
+    caught = 0
+    for _ in range(20):
+        statistic = broken(features, 4)
+        if broken is Halved:
+            statistic.units = LinearMoments(features, 4).units
+            statistic.l1, statistic.l2 = statistic._sensitivity()
+        users = random_users(rng, 2, 4, 3, 2, np.full((5, 3), 9.0))
+        moved = vector(statistic, users.part(0, 1)) - vector(statistic, users.part(1, 2))
+        caught += np.linalg.norm(moved) > statistic.l2
+    assert caught >= 5
+
+
+def test_local_reports_of_moments_are_noised_by_every_user():
+    """Also by those who leave early: nobody can tell."""
+    statistic = LinearMoments(LinearFeatures.tabular(2, 1), 2)
+    from private_rl_gym.privacy.randomizers import randomizer
+
+    for name, delta in (("gaussian", 1e-6), ("laplace", 0.0)):
+        reports, epsilon, spent = randomizer(name, statistic, 1.0, delta)
+        assert (epsilon, spent) == (1.0, delta)
+        assert reports.scale == pytest.approx(
+            statistic.l2 / gaussian_mu(1.0, 1e-6) if name == "gaussian" else statistic.l1
+        )
+        sums = np.zeros(reports.cells, dtype=np.int64)
+        reports.absent(400, sums, NoiseSource(0))
+        assert (sums != 0).all()
+        assert (sums * GRID).std() == pytest.approx(
+            reports.errors(lambda _: GaussianError(0.0), 400)["gram_p"].std / statistic.units["gram_p"].max(), rel=0.3
+        )
