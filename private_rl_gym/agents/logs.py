@@ -58,7 +58,7 @@ class Logs:
         logger.record("time/users", agent.num_timesteps // agent.horizon)
         logger.record("time/fps", int((agent.num_timesteps - self._first) / seconds))
         logger.record("release/version", release.version)
-        logger.record("release/noise_std", release.noise_std["m"])
+        logger.record("release/noise_std", release.noise_std[release.headline])
         for key, value in agent.progress().items():
             logger.record(key, value)
         logger.dump(step=agent.num_timesteps)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.agents.optimism import Bonus, check_multiplier
+from private_rl_gym.agents.mirror import MirrorDescent
+from private_rl_gym.agents.optimism import Bonus
 from private_rl_gym.agents.private_ucbvi import PrivateUCBVI, hoeffding_bonus
 from private_rl_gym.planning.hoeffding import optimistic_evaluation
 from private_rl_gym.planning.policy import Policy
@@ -51,49 +51,33 @@ class PrivateUCBPO(PrivateUCBVI):
     ) -> None:
         self.eta = eta
         self.eta_scale = (1.0 if bonus == "theory" else 20.0) if eta_scale is None else eta_scale
-        check_multiplier("eta_scale", self.eta_scale, "the step")
-        if eta is not None:
-            check_multiplier("eta", eta, "what looked better")
-        self._logits: NDArray[np.float64] | None = None
+        self._mirror = MirrorDescent(self, eta, self.eta_scale)
         super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, noise_scale=noise_scale, **options)
 
     def prepare(self) -> None:
         """Begin with the uniform policy."""
-        self._logits = None
+        self._mirror.logits = None
 
     @property
     def step_size(self) -> float:
         """Eta."""
-        if self.eta is not None:
-            return self.eta
-        board = self._board
-        plans = max((board.users or 1_000_000) // board.publish_every, 1)
-        n_actions = board.sizes[2]
-        return self.eta_scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (self.horizon**2 * plans))
+        return self._mirror.step_size
 
     def plan(self, release: Release) -> Policy:
         """One mirror step; the policy before any release is uniform."""
-        horizon, n_states, n_actions = self._board.sizes
-        sizes = {"horizon": horizon, "n_states": n_states, "n_actions": n_actions}
-        if self._logits is None:
-            self._logits = np.zeros(release.n.shape)
-            return Policy.uniform(**sizes)
+        mirror = self._mirror
+        if mirror.logits is None:
+            mirror.begin()
+            return mirror.policy()
         P, R, width, known = hoeffding_bonus(self, release, uniform=self.bonus == "theory")
-        width = np.where(known, width, float(horizon))
-        q = optimistic_evaluation(P * known[..., None], R * known, width, Policy.of(_softmax(self._logits), **sizes))
-        self._logits = self._logits + self.step_size * q
-        self._logits -= self._logits.max(axis=2, keepdims=True)  # a constant changes nothing, and keeps it small
-        return Policy.of(_softmax(self._logits), **sizes)
+        width = np.where(known, width, float(self.horizon))
+        mirror.improve(optimistic_evaluation(P * known[..., None], R * known, width, mirror.policy()))
+        return mirror.policy()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The policy, as logarithms."""
-        return {} if self._logits is None else {"logits": self._logits}
+        return self._mirror.state()
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take up a saved policy."""
-        self._logits = arrays.get("logits")
-
-
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+        self._mirror.logits = arrays.get("logits")

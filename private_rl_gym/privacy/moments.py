@@ -48,6 +48,7 @@ class LinearRelease(Published):
     """
 
     families: ClassVar[tuple[str, ...]] = ("gram_p", "vector_p", "gram_r", "vector_r")
+    headline: ClassVar[str] = "vector_p"
 
     gram_p: NDArray[np.float64]
     vector_p: NDArray[np.float64]

@@ -38,6 +38,9 @@ class Published:
     families: ClassVar[tuple[str, ...]] = ()
     """Names of the sums."""
 
+    headline: ClassVar[str]
+    """The sums whose noise says most."""
+
     version: int
     users: int
     errors: Mapping[str, ErrorLaw] = field(repr=False)
@@ -88,6 +91,7 @@ class Release(Published):
     """
 
     families: ClassVar[tuple[str, ...]] = ("n", "m", "r")
+    headline: ClassVar[str] = "m"
 
     n: NDArray[np.float64]
     m: NDArray[np.float64]

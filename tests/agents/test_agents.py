@@ -16,13 +16,17 @@ from private_rl_gym import agents
 from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
 from private_rl_gym.experiments.oracle import PACCallback, RegretCallback
 from private_rl_gym.privacy.conversion import gaussian_epsilon
-from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 
 OURS = sorted(set(agents.__all__) - {"Agent"})
 
 
 def river(**arguments):
     return gym.make("PrivateRL/RiverSwim-v0", **arguments)
+
+
+def mixture():
+    return gym.make("PrivateRL/LinearMixture-v0")
 
 
 def regret(agent, users):
@@ -111,15 +115,18 @@ def test_regret_is_exact():
 @pytest.mark.parametrize(
     "board",
     [
-        lambda env: JDPBillboard(env, 5.0, 1e-6, 300, publish_every=10),
-        lambda env: JDPBillboard(env, 5.0, 0.0, 300, publish_every=10),
-        lambda env: LDPUserSide(env, 5.0, users=300, publish_every=10),
-        lambda env: JDPBillboard(LDPUserSide(env, 5.0), 5.0, 1e-6, 300, publish_every=10),
+        lambda env, **o: JDPBillboard(env, 5.0, 1e-6, 300, publish_every=10, **o),
+        lambda env, **o: JDPBillboard(env, 5.0, 0.0, 300, publish_every=10, **o),
+        lambda env, **o: LDPUserSide(env, 5.0, users=300, publish_every=10, **o),
+        lambda env, **o: JDPBillboard(LDPUserSide(env, 5.0, **o), 5.0, 1e-6, 300, publish_every=10),
+        lambda env, **o: SDPShuffler(LDPUserSide(env, 5.0, **o), users=300, batch_size=10),
     ],
 )
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"SDPPE", "APEVE"}))  # these close batches: test_sdp_pe.py
 def test_every_agent_runs_on_every_board(name, board):
-    agent = getattr(agents, name)("TabularPolicy", board(river(horizon=5)), seed=0)
+    kind = getattr(agents, name)
+    env = gym.make("PrivateRL/RiverSwimMixture-v0", horizon=5)
+    agent = kind("TabularPolicy", board(env, statistic=kind.learns_from), seed=0)
     agent.learn(5 * 300)
     assert agent.board.users_left == 0
     assert agent.policy.horizon == 5
@@ -269,6 +276,19 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(True), ValueError, "total_timesteps is True"),
         (lambda: agents.UCBVI("TabularPolicy", river()).save("x", exclude=["y"]), ValueError, "exclude names y"),
         (lambda: agents.PSRL("TabularPolicy", river(), prior=0), ValueError, "prior is 0"),
+        (lambda: agents.OPPO("TabularPolicy", river()), ValueError, r"hand over statistic=LinearFeatures"),
+        (lambda: agents.OPPO("TabularPolicy", mixture(), eta=0.0), ValueError, "eta is 0.0"),
+        (lambda: agents.UCRLVTR("TabularPolicy", mixture(), shift_scale=-1), ValueError, "shift_scale is -1"),
+        (
+            lambda: agents.PrivateLinOptVI("TabularPolicy", OpenBillboard(mixture())),
+            ValueError,
+            "PrivateLinOptVI learns from linear sums, and the OpenBillboard publishes tabular ones",
+        ),
+        (
+            lambda: agents.PUCB("TabularPolicy", OpenBillboard(mixture(), statistic="linear")),
+            ValueError,
+            "PUCB learns from tabular sums",
+        ),
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(0), ValueError, "total_timesteps is 0"),
         (lambda: PACCallback(0.0), ValueError, "alpha is 0.0"),
     ],

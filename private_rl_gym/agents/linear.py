@@ -1,0 +1,243 @@
+"""LinOpt: optimistic learning of linear mixtures, by value iteration or policy optimisation, private or not.
+
+After Zhou: Differentially Private Reinforcement Learning with Linear Function Approximation, 2022, algorithms 1 and 2
+with section 6. Theory's constants are proved in docs/proofs/linear-confidence.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.mirror import MirrorDescent
+from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
+from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.linear import Regression, linear_induction
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.solve import Plan
+from private_rl_gym.privacy.errors import NoError
+from private_rl_gym.privacy.moments import LinearRelease
+
+__all__ = ["OPPO", "UCRLVTR", "LinearOptimist", "PrivateLinOptPO", "PrivateLinOptVI"]
+
+
+class LinearOptimist(Agent):
+    """What both have in common: two regressions a stage, each with a bonus for what is uncertain.
+
+    Lambda is the released Gram matrix, shifted until it is positive definite whatever the noise; theta = Lambda^-1 u;
+    and the bonus beta |phi|_{Lambda^-1} allows for sampling, for the shift, and for the noise in u.
+    """
+
+    learns_from = "linear"
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "shift_scale")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        bonus: Bonus = "practical",
+        bonus_scale: float = 0.5,
+        shift_scale: float = 0.6,
+        **options: Any,
+    ) -> None:
+        check_bonus(bonus, bonus_scale)
+        check_multiplier("shift_scale", shift_scale, "the regularizer that hides noise", zero=True)
+        self.bonus, self.bonus_scale, self.shift_scale = bonus, bonus_scale, shift_scale
+        self._plan: Plan | None = None
+        self._scaled = self._raised = 0
+        super().__init__(policy, env, **options)
+
+    def prepare(self) -> None:
+        """Forget the values of another environment."""
+        self._plan = None
+
+    def regressions(self, release: LinearRelease) -> tuple[Regression, Regression]:
+        """Of the next value on phi, and of the reward on varphi, with the widths of their confidence sets."""
+        known, horizon = release.features, len(release.gram_p)
+        tops = np.arange(horizon - 1.0, -1.0, -1.0)
+        return (
+            self._regression(release, "p", known.bound * tops, tops),
+            self._regression(release, "r", np.full(horizon, known.reward_bound), np.ones(horizon)),
+        )
+
+    def _regression(
+        self,
+        release: LinearRelease,
+        which: str,
+        bounds: NDArray[np.float64],  # [h], on the norm of a row
+        tops: NDArray[np.float64],  # [h], the largest target
+    ) -> Regression:
+        gram, vector = getattr(release, f"gram_{which}"), getattr(release, f"vector_{which}")
+        horizon, d = vector.shape
+        ridge = bounds**2
+        if self.bonus == "practical":
+            shift = ridge + self.shift_scale * release.noise_norm(f"gram_{which}", 0.5)
+            return Regression(gram, vector, shift, self.bonus_scale * (tops / 2.0 + np.sqrt(shift)))
+        alpha = self.beta / 3.0
+        failure = alpha / (4.0 * horizon * release.releases)
+        noise = release.noise_norm(f"gram_{which}", failure)
+        shift = 2.0 * noise + ridge
+        sampling = math.sqrt(2.0 * math.log(horizon / alpha) + d * math.log1p(release.users / d))  # B^2 / ridge = 1
+        least = np.sqrt(np.maximum(noise + ridge, 1e-300))
+        beside = release.noise_norm(f"vector_{which}", failure) / least
+        return Regression(gram, vector, shift, tops / 2.0 * sampling + np.sqrt(d * (3.0 * noise + ridge)) + beside)
+
+    def _evaluate(self, release: LinearRelease, policy: NDArray[np.float64] | None = None) -> Plan:
+        """Optimistic values, of the greedy policy or of a given one."""
+        self._plan, self._scaled, self._raised = linear_induction(
+            release.features,
+            *self.regressions(release),
+            staged=self.bonus == "practical",
+            policy=policy,
+            absorbing=release.absorbing,
+        )
+        return self._plan
+
+    @property
+    def q(self) -> NDArray[np.float64]:  # [h, s, a]
+        """The optimistic values of the current plan."""
+        _ = self.policy
+        assert self._plan is not None  # noqa: S101 - planned just now
+        return self._plan.q
+
+    def progress(self) -> dict[str, float]:
+        """How large values still are, how many rows users scale down, and where noise was larger than the shift."""
+        if self._plan is None:
+            return {}
+        return {
+            "plan/largest_value": float(self._plan.v[0].max()),
+            "plan/scaled_rows": float(self._scaled),
+            "plan/raised_shifts": float(self._raised),
+        }
+
+
+class PrivateLinOptVI(LinearOptimist):
+    """Optimistic value iteration on private moments: its cost does not grow with the number of states.
+
+    Users are sent the greedy policy together with its optimistic values, and report moments of these.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: A boundary with ``statistic="linear"``, or an environment that knows features of its own.
+        bonus: ``"theory"`` for the constants of lemma 3.1, with which values are optimistic with probability 1 - beta;
+            ``"practical"`` for ``bonus_scale`` times half the largest value and the root of the shift, with values cut
+            to the range of those that may follow.
+        bonus_scale: The multiplier of a practical bonus.
+        shift_scale: The shift of a practical plan, in typical norms of the noise; theory's is two bounds on that norm.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+
+    Example:
+        >>> import gymnasium as gym, private_rl_gym
+        >>> from private_rl_gym.agents import PrivateLinOptVI
+        >>> from private_rl_gym.wrappers import JDPBillboard
+        >>> env = gym.make("PrivateRL/LinearMixture-v0", n_states=1000)
+        >>> board = JDPBillboard(env, 10.0, 1e-6, users=2000, statistic="linear", publish_every=100)
+        >>> agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(2000 * 6)
+        >>> agent.policy
+        Policy(deterministic, H=6, S=1000, A=4)
+    """
+
+    def plan(self, release: LinearRelease) -> Policy:
+        """Greedy for optimistic values, which are sent along."""
+        plan = self._evaluate(release)
+        return Policy.trusted(read_only(plan.actions), plan.q.shape[2], read_only(plan.v))
+
+
+class PrivateLinOptPO(LinearOptimist):
+    """Policy optimisation on private moments: evaluate the policy, and move it towards what looks better.
+
+    The policy starts uniform and is stochastic throughout; pi becomes pi exp(eta Q), normalised, in logarithms.
+
+    Args:
+        policy: ``"TabularPolicy"``.
+        env: As in ``PrivateLinOptVI``.
+        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
+            board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
+        eta_scale: Multiplies the default step; the theory's is 1, and slow. By default 60, and 1 with
+            ``bonus="theory"``.
+        bonus: As in ``PrivateLinOptVI``.
+        bonus_scale: As in ``PrivateLinOptVI``.
+        shift_scale: As in ``PrivateLinOptVI``.
+        options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = (*LinearOptimist.saved_arguments, "eta", "eta_scale")
+
+    def __init__(
+        self,
+        policy: str | None = "TabularPolicy",
+        env: Any = None,
+        *,
+        eta: float | None = None,
+        eta_scale: float | None = None,
+        bonus: Bonus = "practical",
+        **options: Any,
+    ) -> None:
+        self.eta = eta
+        self.eta_scale = (1.0 if bonus == "theory" else 60.0) if eta_scale is None else eta_scale
+        self._mirror = MirrorDescent(self, eta, self.eta_scale)
+        super().__init__(policy, env, bonus=bonus, **options)
+
+    def prepare(self) -> None:
+        """Begin with the uniform policy."""
+        super().prepare()
+        self._mirror.logits = None
+
+    @property
+    def step_size(self) -> float:
+        """Eta."""
+        return self._mirror.step_size
+
+    def plan(self, release: LinearRelease) -> Policy:
+        """One mirror step by the last evaluation, and the evaluation of what that gives."""
+        mirror = self._mirror
+        begun = self._plan is not None and mirror.logits is not None
+        probabilities = mirror.improve(self._plan.q) if begun and self._plan is not None else mirror.begin()
+        return mirror.policy(self._evaluate(release, probabilities).v)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The policy, and the evaluation that the next one follows from."""
+        if self._plan is None:
+            return {}
+        return {**self._mirror.state(), "q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a saved policy."""
+        if arrays:
+            if not arrays["q"].shape == arrays["logits"].shape == (*arrays["actions"].shape, arrays["q"].shape[-1]):
+                raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
+            self._mirror.logits = arrays["logits"]
+            self._plan = Plan(arrays["q"], arrays["v"], arrays["actions"])
+
+
+def _exact(release: LinearRelease) -> LinearRelease:
+    return replace(release, errors=dict.fromkeys(release.families, NoError()))
+
+
+class UCRLVTR(PrivateLinOptVI):
+    """Private-LinOpt-VI's non-private parent: the same planning, for exact moments.
+
+    Ayoub, Jia, Szepesvari, Wang, Yang: Model-Based Reinforcement Learning with Value-Targeted Regression, 2020.
+    """
+
+    def plan(self, release: LinearRelease) -> Policy:
+        """A fixed ridge: noise, if there is any, is not known to this agent."""
+        return super().plan(_exact(release))
+
+
+class OPPO(PrivateLinOptPO):
+    """Private-LinOpt-PO's non-private parent, with rewards learned from what users are paid.
+
+    Cai, Yang, Jin, Wang: Provably Efficient Exploration in Policy Optimization, 2020.
+    """
+
+    def plan(self, release: LinearRelease) -> Policy:
+        """A fixed ridge: noise, if there is any, is not known to this agent."""
+        return super().plan(_exact(release))

@@ -1,0 +1,74 @@
+"""Mirror descent over policies, in logarithms: what policy optimisation does between evaluations."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.optimism import check_multiplier
+from private_rl_gym.planning.policy import Policy
+
+if TYPE_CHECKING:
+    from private_rl_gym.agents.base import Agent
+
+__all__ = ["MirrorDescent"]
+
+
+class MirrorDescent:
+    """A stochastic policy that starts uniform; pi becomes pi exp(eta Q), normalised.
+
+    Args:
+        agent: Whose policy it is.
+        eta: The step, if it is given.
+        eta_scale: Multiplies the step sqrt(2 log A / (H^2 K)) otherwise, K being the number of releases that the board
+            was built for, or that of a million users where any number may come.
+    """
+
+    def __init__(self, agent: Agent, eta: float | None, eta_scale: float) -> None:
+        check_multiplier("eta_scale", eta_scale, "the step")
+        if eta is not None:
+            check_multiplier("eta", eta, "what looked better")
+        self._agent, self._eta, self._scale = agent, eta, eta_scale
+        self.logits: NDArray[np.float64] | None = None
+
+    @property
+    def step_size(self) -> float:
+        """Eta."""
+        if self._eta is not None:
+            return self._eta
+        board = self._agent._board
+        plans = max((board.users or 1_000_000) // board.publish_every, 1)
+        horizon, _, n_actions = board.sizes
+        return self._scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (horizon**2 * plans))
+
+    def begin(self) -> NDArray[np.float64]:
+        """Start from the uniform policy."""
+        self.logits = np.zeros(self._agent._board.sizes)
+        return self.probabilities
+
+    def improve(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One step towards what looks better."""
+        assert self.logits is not None  # noqa: S101 - begun
+        moved = self.logits + self.step_size * q
+        self.logits = moved - moved.max(axis=2, keepdims=True)  # a constant changes nothing, and keeps it small
+        return self.probabilities
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:  # [h, s, a]
+        """The policy."""
+        assert self.logits is not None  # noqa: S101 - begun
+        weights = np.exp(self.logits - self.logits.max(axis=2, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+    def policy(self, values: NDArray[np.float64] | None = None) -> Policy:
+        """The policy as users run it."""
+        horizon, n_states, n_actions = self._agent._board.sizes
+        found = Policy.of(self.probabilities, horizon=horizon, n_states=n_states, n_actions=n_actions)
+        return found if values is None else found.with_values(values)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The policy, as logarithms."""
+        return {} if self.logits is None else {"logits": self.logits}
