@@ -33,6 +33,7 @@ docs: $(VENV)/.dev  ## Build the site into docs/_build/html, warnings being erro
 bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/boundaries.py
+	$(BIN)/python benchmarks/linear.py
 
 bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against a peer, in a virtual environment of its own.
 	$(BIN)/python benchmarks/learners.py

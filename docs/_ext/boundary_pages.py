@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from private_rl_gym.experiments import hard, learning
+from private_rl_gym.experiments import hard, learning, linear
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.statistics import TabularCounts
@@ -35,6 +35,9 @@ def draw_learning(app):
     for agent in learning.AGENTS:
         found = learning.curves(users=50_000 if agent == "SDPPE" else 5_000, seeds=1, agent=agent)
         learning.draw(found, agent).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
+    linear.main(
+        ["--states", "5", "20", "50", "100", "1000", "--seeds", "3", "--out", str(Path(app.srcdir) / "generated")]
+    )
     hard.main(["--users", "4000000", "--seeds", "1", "--out", str(Path(app.srcdir) / "generated")])
 
 

@@ -18,7 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import APEVE, DPUCBVI, PSRL, PUCB, RLSVI, SDPPE, UCBVI, PrivateUCBPO, PrivateUCBVI
+from private_rl_gym.agents import (
+    APEVE,
+    DPUCBVI,
+    PSRL,
+    PUCB,
+    RLSVI,
+    SDPPE,
+    UCBVI,
+    PrivateLinOptPO,
+    PrivateLinOptVI,
+    PrivateUCBPO,
+    PrivateUCBVI,
+)
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.oracle import RegretCallback
 from private_rl_gym.planning.arrays import positive_integer
@@ -49,6 +61,8 @@ def problem(agent: str | None = None) -> gym.Env[Any, Any]:
     """What is learned: RiverSwim, or a smaller problem for policy elimination, which explores every corner of it."""
     if agent == "SDPPE":
         return gym.make("PrivateRL/Garnet-v0", n_states=5, n_actions=2, horizon=5, branching=2)
+    if agent in LINEAR:
+        return gym.make("PrivateRL/RiverSwimMixture-v0", horizon=20)
     return gym.make("PrivateRL/RiverSwim-v0", horizon=20)
 
 
@@ -56,16 +70,26 @@ def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker
     """What is compared: UCBVI with DP-UCBVI, or the ways to run one agent. Seeds of agent and noise are apart."""
 
     def plain(kind: type[Agent], **options: Any) -> Maker:
-        return lambda env: kind("TabularPolicy", OpenBillboard(env, users), seed=seed, **options)
+        batch = 100 if issubclass(kind, PrivateLinOptPO) else 1
+        return lambda env: kind(
+            "TabularPolicy",
+            OpenBillboard(env, users, statistic=_summed(kind), publish_every=batch),
+            seed=seed,
+            **options,
+        )
 
     def jdp(kind: type[Agent], epsilon: float) -> Maker:
         return lambda env: kind(
-            "TabularPolicy", JDPBillboard(env, epsilon, 1e-6, users, publish_every=100, seed=seed), seed=seed
+            "TabularPolicy",
+            JDPBillboard(env, epsilon, 1e-6, users, statistic=_summed(kind), publish_every=100, seed=seed),
+            seed=seed,
         )
 
     def ldp(kind: type[Agent], epsilon: float) -> Maker:
         return lambda env: kind(
-            "TabularPolicy", LDPUserSide(env, epsilon, users=users, publish_every=100, seed=seed), seed=seed
+            "TabularPolicy",
+            LDPUserSide(env, epsilon, users=users, statistic=_summed(kind), publish_every=100, seed=seed),
+            seed=seed,
         )
 
     def sdp(kind: type[Agent], epsilon: float, batch: int) -> Maker:
@@ -111,7 +135,13 @@ def learners(users: int, seed: int, agent: str | None = None) -> dict[str, Maker
     }
 
 
+def _summed(kind: type[Agent]) -> Any:
+    return kind.learns_from
+
+
+LINEAR: dict[str, type[Agent]] = {"PrivateLinOptPO": PrivateLinOptPO, "PrivateLinOptVI": PrivateLinOptVI}
 PRIVATE: dict[str, type[Agent]] = {
+    **LINEAR,
     "DPUCBVI": DPUCBVI,
     "PUCB": PUCB,
     "PrivateUCBPO": PrivateUCBPO,
@@ -155,6 +185,8 @@ def draw(found: list[Curve], agent: str | None = None) -> Figure:
         axes.fill_between(users, curve.regret.min(axis=0), curve.regret.max(axis=0), color=color, alpha=0.2, lw=0)
     axes.set(xlabel="users", ylabel="regret", yscale="log", ylim=(10, None))
     where = "Garnet, S = 5, A = 2, H = 5" if agent == "SDPPE" else "RiverSwim, H = 20"
+    if agent in LINEAR:
+        where = "RiverSwimMixture, d = 3, H = 20"
     if agent == TRUST:
         where += ", DP-UCBVI, epsilon = 10"
     axes.set_title(f"{where}: true epsilon, replace one user, delta = 1e-6, or 0 (LDP)", fontsize=10)
