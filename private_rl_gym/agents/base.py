@@ -220,6 +220,8 @@ class Agent(ABC):
         release = self._board.release
         if self._policy is None or release.version != self._planned:
             self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
+            if self._policy.values is not None:
+                self._board.values = self._policy.values  # for users who come by reset
 
     def learn(
         self,

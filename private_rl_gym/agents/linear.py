@@ -18,11 +18,10 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.mirror import MirrorDescent
 from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
 from private_rl_gym.planning.arrays import read_only
-from private_rl_gym.planning.linear import Regression, linear_induction
+from private_rl_gym.planning.linear import Optimism, Regression, linear_induction
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.solve import Plan
 from private_rl_gym.privacy.errors import NoError
-from private_rl_gym.privacy.moments import LinearRelease
+from private_rl_gym.privacy.linear_release import LinearRelease
 
 __all__ = ["OPPO", "UCRLVTR", "LinearOptimist", "PrivateLinOptPO", "PrivateLinOptVI"]
 
@@ -44,14 +43,13 @@ class LinearOptimist(Agent):
         *,
         bonus: Bonus = "practical",
         bonus_scale: float = 0.5,
-        shift_scale: float = 0.6,
+        shift_scale: float = 1.0,
         **options: Any,
     ) -> None:
         check_bonus(bonus, bonus_scale)
         check_multiplier("shift_scale", shift_scale, "the regularizer that hides noise", zero=True)
         self.bonus, self.bonus_scale, self.shift_scale = bonus, bonus_scale, shift_scale
-        self._plan: Plan | None = None
-        self._scaled = self._raised = 0
+        self._plan: Optimism | None = None
         super().__init__(policy, env, **options)
 
     def prepare(self) -> None:
@@ -78,8 +76,8 @@ class LinearOptimist(Agent):
         horizon, d = vector.shape
         ridge = bounds**2
         if self.bonus == "practical":
-            shift = ridge + self.shift_scale * release.noise_norm(f"gram_{which}", 0.5)
-            return Regression(gram, vector, shift, self.bonus_scale * (tops / 2.0 + np.sqrt(shift)))
+            shift = ridge + self.shift_scale * release.typical_norm(f"gram_{which}")
+            return Regression(gram, vector, shift, self.bonus_scale * tops / 2.0, width_by_shift=self.bonus_scale)
         alpha = self.beta / 3.0
         failure = alpha / (4.0 * horizon * release.releases)
         noise = release.noise_norm(f"gram_{which}", failure)
@@ -89,9 +87,9 @@ class LinearOptimist(Agent):
         beside = release.noise_norm(f"vector_{which}", failure) / least
         return Regression(gram, vector, shift, tops / 2.0 * sampling + np.sqrt(d * (3.0 * noise + ridge)) + beside)
 
-    def _evaluate(self, release: LinearRelease, policy: NDArray[np.float64] | None = None) -> Plan:
+    def _evaluate(self, release: LinearRelease, policy: NDArray[np.float64] | None = None) -> Optimism:
         """Optimistic values, of the greedy policy or of a given one."""
-        self._plan, self._scaled, self._raised = linear_induction(
+        self._plan = linear_induction(
             release.features,
             *self.regressions(release),
             staged=self.bonus == "practical",
@@ -104,18 +102,32 @@ class LinearOptimist(Agent):
     def q(self) -> NDArray[np.float64]:  # [h, s, a]
         """The optimistic values of the current plan."""
         _ = self.policy
-        assert self._plan is not None  # noqa: S101 - planned just now
+        if self._plan is None:
+            raise ValueError("These values belong to sums of another board; there are new ones with the next release.")
         return self._plan.q
 
     def progress(self) -> dict[str, float]:
-        """How large values still are, how many rows users scale down, and where noise was larger than the shift."""
+        """How large values still are, rows of the table longer than stated, and where noise was above the shift."""
         if self._plan is None:
             return {}
         return {
             "plan/largest_value": float(self._plan.v[0].max()),
-            "plan/scaled_rows": float(self._scaled),
-            "plan/raised_shifts": float(self._raised),
+            "plan/scaled_rows": float(self._plan.scaled),
+            "plan/raised_shifts": float(self._plan.raised),
         }
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The values of the current plan."""
+        return {} if self._plan is None else {"q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a saved plan."""
+        if not arrays:
+            return
+        q, v, actions = (read_only(arrays[name].copy()) for name in ("q", "v", "actions"))
+        if q.ndim != 3 or v.shape != (len(q) + 1, q.shape[1]) or actions.shape != q.shape[:2]:
+            raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
+        self._plan = Optimism(q, v, actions, 0, 0)
 
 
 class PrivateLinOptVI(LinearOptimist):
@@ -147,7 +159,7 @@ class PrivateLinOptVI(LinearOptimist):
     def plan(self, release: LinearRelease) -> Policy:
         """Greedy for optimistic values, which are sent along."""
         plan = self._evaluate(release)
-        return Policy.trusted(read_only(plan.actions), plan.q.shape[2], read_only(plan.v))
+        return Policy.trusted(plan.actions, plan.q.shape[2], plan.v)
 
 
 class PrivateLinOptPO(LinearOptimist):
@@ -198,23 +210,21 @@ class PrivateLinOptPO(LinearOptimist):
     def plan(self, release: LinearRelease) -> Policy:
         """One mirror step by the last evaluation, and the evaluation of what that gives."""
         mirror = self._mirror
-        begun = self._plan is not None and mirror.logits is not None
-        probabilities = mirror.improve(self._plan.q) if begun and self._plan is not None else mirror.begin()
+        known = self._plan if mirror.logits is not None else None
+        probabilities = mirror.begin() if known is None else mirror.improve(known.q)
         return mirror.policy(self._evaluate(release, probabilities).v)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The policy, and the evaluation that the next one follows from."""
-        if self._plan is None:
-            return {}
-        return {**self._mirror.state(), "q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
+        return {**super().state(), **self._mirror.state()}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take up a saved policy."""
+        super().set_state(arrays)
         if arrays:
-            if not arrays["q"].shape == arrays["logits"].shape == (*arrays["actions"].shape, arrays["q"].shape[-1]):
-                raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
+            if arrays["logits"].shape != arrays["q"].shape:
+                raise ValueError("The saved policy is damaged: it does not fit its values.")
             self._mirror.logits = arrays["logits"]
-            self._plan = Plan(arrays["q"], arrays["v"], arrays["actions"])
 
 
 def _exact(release: LinearRelease) -> LinearRelease:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from private_rl_gym.agents.base import Agent
 
 __all__ = ["Bonus", "NoisyOptimist", "check_bonus", "check_multiplier", "log_factor"]
@@ -42,6 +44,8 @@ def check_bonus(bonus: str, bonus_scale: float) -> None:
 
 def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) -> None:
     """Refuse what is no multiplier: finite, and above 0, or 0 where that means something."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} is {value!r}: it multiplies {what}, and must be a number.")
     if not (math.isfinite(value) and (value > 0.0 or (zero and value == 0.0))):
         raise ValueError(f"{name} is {value}: it multiplies {what}, and must be {'at least' if zero else 'above'} 0.")
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from private_rl_gym.envs.finite import RewardLaw
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.sparse import SparseModel
-from private_rl_gym.planning.arrays import as_array, read_only
+from private_rl_gym.planning.arrays import EXACT, as_array, read_only
 from private_rl_gym.planning.features import LinearFeatures
 
 __all__ = ["Mixture"]
@@ -80,6 +80,9 @@ class Mixture:
     def model(self, initial: ArrayLike, horizon: int, reward_law: RewardLaw) -> SparseModel:
         """The truth: what there is if these weights are the right ones."""
         rewards = np.moveaxis(self.reward_features @ self.reward_weights.T, -1, 0)
+        rewards = np.where(
+            np.abs(rewards - rewards.clip(0.0, 1.0)) < EXACT, rewards.clip(0.0, 1.0), rewards
+        )  # rounding
         return SparseModel(*self.features.mixed(self.weights), rewards, initial, horizon, reward_law)
 
     def __reduce__(self) -> tuple[Any, ...]:

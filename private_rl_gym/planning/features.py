@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,9 @@ LARGEST_DENSE = 100_000_000
 
 LARGEST_TABULAR = 1000
 """Features of the largest tabular problem that is told as a mixture."""
+
+SMALLEST = 1e-6
+"""Norms below this are scaled badly, or a bound far below what it bounds."""
 
 NOTHING = 1e-15
 """A probability as small as this is rounding."""
@@ -37,6 +39,7 @@ class LinearFeatures:
         kernels, successors, weights: ``[entry]``, which i, which s', and psi; sorted by s' within a row.
         largest: The largest that the norm of phi(s, a) = sum over s' of psi(s, a, s') V(s') can be for V in [0, 1].
         bound: The norm that is stated, by default the largest. See :meth:`bounded`.
+        arrays: What compiled functions walk through: offsets, kernels, successors, weights, and varphi ``[row, j]``.
         reward_bound: The largest norm of varphi(s, a).
         nonnegative, rewards_nonnegative: Whether no entry of psi, or of varphi, is negative.
 
@@ -73,6 +76,16 @@ class LinearFeatures:
                 f"reward_features have norm {self.reward_bound:g}: the model asks for at most 1. Scale them down."
             )
         self.rewards_nonnegative = bool((varphi >= 0.0).all())
+        pairs = self.n_states * self.n_actions
+        for what, array, most in (
+            ("rows", rows, pairs),
+            ("kernels", kernels, d),
+            ("successors", successors, self.n_states),
+        ):
+            if array.shape != weights.shape or (array.size and (array.min() < 0 or array.max() >= most)):
+                raise ValueError(f"{what} must be as many whole numbers as weights, in 0..{most - 1}.")
+        if not np.isfinite(weights).all():
+            raise ValueError("A weight of the base kernels is not a finite number.")
         kept = weights != 0.0
         order = np.lexsort((kernels[kept], successors[kept], rows[kept]))
         counts = np.bincount(rows[kept], minlength=self.n_states * self.n_actions)
@@ -85,8 +98,24 @@ class LinearFeatures:
         if self.largest == 0.0:
             raise ValueError("The base kernels are zero everywhere: they lead nowhere.")
         self.bound = self.largest if bound is None else float(bound)
-        if not 0.0 < self.bound < np.inf:
-            raise ValueError(f"bound is {bound}: a norm that rows are scaled down to must be above 0.")
+        if not SMALLEST * self.largest <= self.bound < np.inf:
+            raise ValueError(
+                f"bound is {bound}: a norm that rows are scaled down to must be at least {SMALLEST:g} times the "
+                f"largest there is, {self.largest:g}."
+            )
+        for norm in (self.largest, self.reward_bound):
+            if not SMALLEST <= norm <= 1.0 / SMALLEST:
+                raise ValueError(f"Features have norms of {norm:g}: scale them to the order of 1.")
+        self.arrays = self.offsets, self.kernels, self.successors, self.weights, read_only(varphi.reshape(pairs, -1))
+        self._closed = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_closed", False):
+            raise AttributeError("Features are public and shared: they do not change. Build others.")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("Features are public and shared: they do not change. Build others.")
 
     @classmethod
     def dense(cls, kernels: ArrayLike, reward_features: ArrayLike) -> LinearFeatures:
@@ -153,7 +182,10 @@ class LinearFeatures:
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:  # [s, a, i]
         """phi(s, a) = sum over s' of psi(s, a, s') V(s'): what predicts the next value, linearly."""
-        found = self._per_feature(self.weights * np.asarray(values, dtype=np.float64)[self.successors])
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (self.n_states,):
+            raise ValueError(f"values have shape {values.shape}: there are {self.n_states} states.")
+        found = self._per_feature(self.weights * values[self.successors])
         return found.reshape(self.n_states, self.n_actions, self.d)
 
     def _per_feature(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:  # [row, i]
@@ -177,19 +209,13 @@ class LinearFeatures:
         below = self._per_feature(np.maximum(-self.weights, 0.0))
         return float(np.linalg.norm(np.maximum(above, below), axis=1).max())
 
-    @cached_property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What compiled functions walk through: offsets, kernels, successors, weights, and varphi ``[row, j]``."""
-        varphi = self.reward_features.reshape(-1, self.reward_d)
-        return self.offsets, self.kernels, self.successors, self.weights, varphi
-
     def to_dense(self) -> NDArray[np.float64]:  # [i, s, a, s']
         """Psi as one array, where that is small."""
         shape = (self.d, self.n_states, self.n_actions, self.n_states)
         check_dense(shape, "The base kernels")
         psi = np.zeros(shape)
         rows = self._rows
-        psi[self.kernels, rows // self.n_actions, rows % self.n_actions, self.successors] = self.weights
+        np.add.at(psi, (self.kernels, rows // self.n_actions, rows % self.n_actions, self.successors), self.weights)
         return psi
 
     def mixed(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

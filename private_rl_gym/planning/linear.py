@@ -6,26 +6,56 @@ No array of S x A x d entries is made: the features of a state and action are co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.features import LinearFeatures
-from private_rl_gym.planning.solve import Plan
 
-__all__ = ["Regression", "linear_induction"]
+__all__ = ["Optimism", "Regression", "linear_induction"]
+
+
+HUGE = 1e150
+"""A shift beyond which there is nothing to learn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """One regression a stage: Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}."""
+    """One regression a stage: Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}.
+
+    The shift is raised where Lambda is not positive definite, and with it the part of the width that follows it.
+    """
 
     gram: NDArray[np.float64]  # [h, i, i]
     vector: NDArray[np.float64]  # [h, i]
     shift: NDArray[np.float64]  # [h], above 0 where there is anything to learn
     width: NDArray[np.float64]  # [h]
+    width_by_shift: float = 0.0  # what is added to the width for each unit of the shift's root
+
+    def packed(self) -> tuple[Any, ...]:
+        """For compiled functions."""
+        return self.gram, self.vector, self.shift, self.width, self.width_by_shift
+
+
+class Optimism(NamedTuple):
+    """What optimistic planning finds.
+
+    Attributes:
+        q: ``[h, s, a]``, optimistic values of actions.
+        v: ``[h, s]``, h = 0..H, of states.
+        actions: ``[h, s]``, the first of the best by q.
+        scaled: How many rows of the table phi(h, s, a) are longer than the stated bound.
+        raised: In how many regressions noise was larger than the shift.
+    """
+
+    q: NDArray[np.float64]
+    v: NDArray[np.float64]
+    actions: NDArray[np.int64]
+    scaled: int
+    raised: int
 
 
 def linear_induction(
@@ -36,7 +66,7 @@ def linear_induction(
     staged: bool,
     policy: NDArray[np.float64] | None = None,
     absorbing: int | None = None,
-) -> tuple[Plan, int, int]:
+) -> Optimism:
     """Q = reward + bonus + <phi, theta> + bonus from the last stage to the first, cut to what is possible.
 
     Args:
@@ -47,10 +77,6 @@ def linear_induction(
             only their sum, to [0, H - h].
         policy: ``[h, s, a]``, to evaluate; None for the greedy one.
         absorbing: A state in which nothing is earned any more, if there is one.
-
-    Returns:
-        The plan; how many rows are longer than the stated bound; and in how many stages noise was larger than the
-        shift, which was raised until the matrix was positive definite.
     """
     horizon = len(transitions.gram)
     shape = (horizon, features.n_states, features.n_actions)
@@ -58,15 +84,15 @@ def linear_induction(
     actions = np.zeros(shape[:2], dtype=np.int64)
     scaled, raised = _induction(
         features.arrays,
-        (transitions.gram, transitions.vector, transitions.shift, transitions.width),
-        (rewards.gram, rewards.vector, rewards.shift, rewards.width),
+        transitions.packed(),
+        rewards.packed(),
         (features.bound, staged, -1 if absorbing is None else absorbing),
         np.empty((0, 0, 0)) if policy is None else policy,
         q,
         v,
         actions,
     )
-    return Plan(q, v, actions), int(scaled), int(raised)
+    return Optimism(read_only(q), read_only(v), read_only(actions), int(scaled), int(raised))
 
 
 @compiled
@@ -82,14 +108,18 @@ def _induction(
     scaled, raised = 0, 0
     for h in range(horizon - 1, -1, -1):
         top = float(horizon - h)
-        raised += _regress(rewards[0][h], rewards[1][h], rewards[2][h], factor_r, eta)
+        used = _regress(rewards[0][h], rewards[1][h], rewards[2][h], factor_r, eta)
+        raised += used > rewards[2][h]
+        width_r, width_p = rewards[3][h] + rewards[4] * np.sqrt(used), 0.0
         last = h == horizon - 1  # no value follows
         if not last:
-            raised += _regress(transitions[0][h], transitions[1][h], transitions[2][h], factor_p, theta)
+            used = _regress(transitions[0][h], transitions[1][h], transitions[2][h], factor_p, theta)
+            raised += used > transitions[2][h]
+            width_p = transitions[3][h] + transitions[4] * np.sqrt(used)
         for s in range(n_states):
             for a in range(n_actions):
                 row = s * n_actions + a
-                reward = _dot(varphi[row], eta) + rewards[3][h] * _length(factor_r, varphi[row], spare)
+                reward = _dot(varphi[row], eta) + width_r * _length(factor_r, varphi[row], spare)
                 ahead = 0.0
                 if not last:
                     phi[:] = 0.0
@@ -100,30 +130,33 @@ def _induction(
                         low, high = min(low, value), max(high, value)
                     if _dot(phi, phi) > (bound * (top - 1.0)) ** 2 * (1.0 + 1e-9):
                         scaled += 1
-                    ahead = _dot(phi, theta) + transitions[3][h] * _length(factor_p, phi, spare)
+                    ahead = _dot(phi, theta) + width_p * _length(factor_p, phi, spare)
                     if staged and low <= high:
                         ahead = min(high, max(low, ahead))
                 if staged:
                     reward = min(1.0, max(0.0, reward))
                 q[h, s, a] = 0.0 if s == absorbing else min(top, max(0.0, reward + ahead))
+            best = 0
+            for a in range(1, n_actions):
+                if q[h, s, a] > q[h, s, best]:
+                    best = a
+            actions[h, s] = best
             if policy.size > 0:
                 for a in range(n_actions):
                     v[h, s] += policy[h, s, a] * q[h, s, a]
             else:
-                best = 0
-                for a in range(1, n_actions):
-                    if q[h, s, a] > q[h, s, best]:
-                        best = a
-                v[h, s], actions[h, s] = q[h, s, best], best
+                v[h, s] = q[h, s, best]
     return scaled, raised
 
 
 @compiled
-def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -> int:
-    """Factor gram + shift I, and solve; 1 if the shift had to be raised."""
-    raised = 0
+def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -> float:
+    """Factor gram + shift I, and solve; the shift that it took, doubled until the matrix is positive definite."""
     while not _cholesky(gram, shift, factor):
-        shift, raised = 2.0 * shift + 1e-12, 1
+        shift = 2.0 * shift + 1e-12
+        if not shift < HUGE:  # nothing can be learned from what is no number
+            factor[:], solution[:] = np.eye(len(vector)) * HUGE, 0.0
+            return HUGE
     size = len(vector)
     for i in range(size):
         total = vector[i]
@@ -135,7 +168,7 @@ def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -
         for k in range(i + 1, size):
             total -= factor[k, i] * solution[k]
         solution[i] = total / factor[i, i]
-    return raised
+    return shift
 
 
 @compiled

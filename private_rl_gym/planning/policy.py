@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.arrays import as_array, as_distributions, cumulative, positive_integer, read_only
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "checked_values"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
@@ -104,13 +104,7 @@ class Policy:
         """The same policy, sent to users together with a value function ``[h, s]``, h = 0..H."""
         if values is None:
             return Policy.trusted(self.table, self.n_actions)
-        found = as_array(values, "values")
-        if found.shape != (self.horizon + 1, self.n_states):
-            raise ValueError(
-                f"values have shape {found.shape}: with {self} they must be {(self.horizon + 1, self.n_states)}, "
-                "one value for each state at each stage and at the end."
-            )
-        return Policy.trusted(self.table, self.n_actions, read_only(found))
+        return Policy.trusted(self.table, self.n_actions, checked_values(values, (self.horizon + 1, self.n_states)))
 
     @classmethod
     def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
@@ -165,3 +159,19 @@ class Policy:
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else "stochastic"
         return f"Policy({kind}, H={self.horizon}, S={self.n_states}, A={self.n_actions})"
+
+
+def checked_values(values: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:  # [h, s], h = 0..H
+    """A value function that nobody can change, or a sentence."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
+        found = values
+        if not np.isfinite(found).all():
+            raise ValueError("values hold something that is not a finite number.")
+    else:
+        found = read_only(as_array(values, "values"))
+    if found.shape != shape:
+        raise ValueError(
+            f"values have shape {found.shape}: they must be {shape}, one value for each state at each stage and at the "
+            "end."
+        )
+    return found

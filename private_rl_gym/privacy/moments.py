@@ -1,17 +1,12 @@
-"""Linear moments: what a linear learner sums in place of counts, and what a release of them says.
-
-* ``LinearMoments`` - Gram matrices and vectors of a user, stage by stage, with their sensitivity
-* ``LinearRelease`` - sums of them, and how far their noise may reach
-"""
+"""Linear moments: what a linear learner sums in place of counts, with its sensitivity."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,88 +15,15 @@ from private_rl_gym.planning.arrays import positive_integer, read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError, NoError
+from private_rl_gym.privacy.errors import ErrorLaw, NoError
+from private_rl_gym.privacy.linear_release import GRID, LinearRelease
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Noise, Statistic
 
-__all__ = ["LinearMoments", "LinearRelease"]
+__all__ = ["LinearMoments"]
 
-GRID = 2.0**-20
-"""Moments are divided by their sensitivity, and then rounded to this before they are summed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class LinearRelease(Published):
-    """What sums of linear moments say: at stage h, with V the value function that each user was sent.
-
-    Rows longer than the features' stated bound are scaled down to it, phi and V alike; see ``LinearMoments``.
-
-    Attributes:
-        gram_p: ``[h, i, i]``, sums of phi phi^T.
-        vector_p: ``[h, i]``, sums of phi V(next state).
-        gram_r: ``[h, j, j]``, sums of varphi varphi^T.
-        vector_r: ``[h, j]``, sums of varphi times the reward.
-        features: What is known of the model.
-        units: For each family, ``[h]``: what the noise of one entry is measured in. The largest is that of ``errors``.
-        isometric: Whether noise off the diagonal is smaller by sqrt(2), as that of a Gaussian orthogonal ensemble.
-    """
-
-    families: ClassVar[tuple[str, ...]] = ("gram_p", "vector_p", "gram_r", "vector_r")
-    headline: ClassVar[str] = "vector_p"
-
-    gram_p: NDArray[np.float64]
-    vector_p: NDArray[np.float64]
-    gram_r: NDArray[np.float64]
-    vector_r: NDArray[np.float64]
-    features: LinearFeatures
-    units: Mapping[str, NDArray[np.float64]] = field(repr=False)
-    isometric: bool = field(repr=False)
-
-    @property
-    def releases(self) -> int:
-        """How many releases a bound has to hold for at once."""
-        return max(1, self.events // sum(array.size for array in self.sums().values()))
-
-    def noise_norm(self, family: str, failure: float) -> NDArray[np.float64]:  # [h]
-        """What the norm of one stage's noise exceeds with probability at most ``failure``.
-
-        The operator norm for Gram matrices, the Euclidean norm for vectors. Proof: docs/proofs/linear-confidence.md.
-        """
-        size = int(getattr(self, family).shape[-1])
-        unit, largest = self.units[family], float(self.units[family].max())
-        law = self.errors[family]
-        if isinstance(law, NoError) or largest == 0.0:
-            return np.zeros(len(unit))
-        if family.startswith("gram"):
-            norm = _matrix_norm(law, size, failure, isometric=self.isometric)
-        else:
-            norm = _vector_norm(law, size, failure)
-        return unit / largest * norm
-
-    def __repr__(self) -> str:
-        noise = ", ".join(f"{family}: {std:.3g}" for family, std in self.noise_std.items())
-        sizes = f"H={len(self.gram_p)}, d={self.features.d}, {self.features.reward_d} reward features"
-        return f"LinearRelease(version={self.version}, users={self.users}, {sizes}, noise_std={{{noise}}})"
-
-
-def _matrix_norm(law: ErrorLaw, size: int, failure: float, *, isometric: bool) -> float:
-    if isinstance(law, CombinedError):
-        halves = (_matrix_norm(part, size, failure / 2.0, isometric=isometric) for part in (law.first, law.second))
-        return sum(halves)
-    if isinstance(law, GaussianError):
-        deviation = math.sqrt(2.0 * math.log(2.0 / failure))
-        width = math.sqrt(2.0 * size) + deviation if isometric else 4.0 * math.sqrt(size) + 2.0 * deviation
-        return law.std * width + size * law.grid / 2.0
-    return size * law.bound(2.0 * failure / (size * (size + 1)))
-
-
-def _vector_norm(law: ErrorLaw, size: int, failure: float) -> float:
-    if isinstance(law, CombinedError):
-        return sum(_vector_norm(part, size, failure / 2.0) for part in (law.first, law.second))
-    if isinstance(law, GaussianError):
-        return law.std * (math.sqrt(size) + math.sqrt(2.0 * math.log(1.0 / failure))) + math.sqrt(size) * law.grid / 2.0
-    return math.sqrt(size) * law.bound(failure / size)
+SLACK = 1.0 + 1e-9
+"""For the last digits of floating point, which are smaller by far."""
 
 
 class LinearMoments(Statistic):
@@ -135,7 +57,12 @@ class LinearMoments(Statistic):
     def __init__(self, features: LinearFeatures, horizon: int, *, paper: bool = False) -> None:
         if not isinstance(features, LinearFeatures):
             raise TypeError(f"Linear moments are made from LinearFeatures, not from {type(features).__name__}.")
-        self.features, self.paper = features, paper
+        self.features, self.paper, self._known = features, paper, features.arrays
+        if paper and features.bound > math.sqrt(features.d) * (1.0 + 1e-9):
+            raise ValueError(
+                f"calibration='paper': LinOpt assumes features of norm at most sqrt(d) H, and these have a bound of "
+                f"{features.bound:g} in place of {math.sqrt(features.d):g}. Scale them down."
+            )
         self.horizon = H = positive_integer(horizon, "horizon", "stages")
         self.n_states, self.n_actions = features.n_states, features.n_actions
         d, j = features.d, features.reward_d
@@ -179,7 +106,7 @@ class LinearMoments(Statistic):
             size = self._sizes[family]
             l1 += float((by_l1 + size * GRID).sum())
             l2 += float(((by_l2 + math.sqrt(size) * GRID) ** 2).sum())
-        return l1, math.sqrt(l2)
+        return l1 * SLACK, math.sqrt(l2) * SLACK
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
@@ -196,7 +123,10 @@ class LinearMoments(Statistic):
     def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
         """Add the moments of every user; there is no randomness in them."""
         del source
-        sent = np.zeros((self.horizon + 1, self.n_states)) if users.values is None else users.values
+        shape = self.horizon + 1, self.n_states
+        sent = np.zeros(shape) if users.values is None else users.values
+        if sent.shape != shape:
+            raise ValueError(f"Values of shape {sent.shape} were sent along: they must be {shape}.")
         ceilings = np.append(self.horizon, self.tops)[:, None]
         values = np.clip(np.nan_to_num(sent, nan=0.0), 0.0, ceilings)
         _add_moments(
@@ -204,8 +134,8 @@ class LinearMoments(Statistic):
             users.actions,
             users.rewards,
             values,
-            self.features.arrays,
-            self.features.d,
+            self._known,
+            (self.features.d, self.n_actions),
             self.row_bounds,
             self._steps,
             1.0 if self.paper else math.sqrt(2.0),
@@ -233,7 +163,9 @@ class LinearMoments(Statistic):
         """Of one entry on the diagonal, or of a vector, at the stage where it is largest."""
         del users
         law = noise(GRID)
-        return {family: law.scaled(float(unit.max())) for family, unit in self.units.items()}
+        return {
+            family: law.scaled(float(unit.max())) if unit.any() else NoError() for family, unit in self.units.items()
+        }
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> LinearRelease:
         """Sums of moments, and what is known of the model."""
@@ -256,7 +188,7 @@ class LinearMoments(Statistic):
     def label(self) -> str:
         """Tells one set of features from another."""
         found = hashlib.sha256(np.array([self.features.bound, self.features.d, self.paper]).tobytes())
-        for array in self.features.arrays:
+        for array in self._known:
             found.update(array.tobytes())
         return f"linear moments {found.hexdigest()}"
 
@@ -268,7 +200,7 @@ def _add_moments(
     rewards: Any,
     values: Any,  # [h, s]
     known: Any,  # offsets, kernels, successors, weights, and varphi [row, j]
-    d: int,
+    sizes: Any,  # d, and the number of actions
     row_bounds: Any,  # [h]
     steps: Any,  # [h, family], steps of the grid in a real unit
     stretch: float,  # what entries off the diagonal are multiplied by
@@ -276,7 +208,7 @@ def _add_moments(
 ) -> None:
     offsets, kernels, successors, weights, varphi = known
     users, horizon = actions.shape
-    n_actions = (len(offsets) - 1) // values.shape[1]
+    d, n_actions = sizes
     j = varphi.shape[1]
     gram_p, gram_r = d * (d + 1) // 2, j * (j + 1) // 2
     width = gram_p + d + gram_r + j

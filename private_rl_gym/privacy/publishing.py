@@ -39,15 +39,28 @@ class CentralNoise:
         check_scale(scale, float(grid.min()))
         self.counting, self.scale, self.grid, self.source = counting, scale, grid, source
         self._units = scale / grid
+        self._whole = True
+
+    def check(self) -> None:
+        """Refuse to go on from noise that was interrupted while it was drawn: later releases build on it."""
+        if not self._whole:
+            raise RuntimeError(
+                "Privacy noise was interrupted while it was drawn, and later noise builds on it: nothing more is "
+                "published here. What was published keeps its promise. Build the boundary anew, with a budget of its "
+                "own."
+            )
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The sums in real units, with the noise of the last of so many further releases."""
         if not isinstance(self.counting, Batched) and self.counting.step + releases > self.counting.steps:
             raise RuntimeError(f"Noise is calibrated for {self.counting.steps} releases: nothing more is published.")
+        self.check()
+        self._whole = False
         for _ in range(releases):
             noise = self.counting.advance(self.source, self._units)
         out = np.empty(len(sums))
         _add_noise(sums, noise, self._units, self.counting.law == "gaussian", self.grid, out)
+        self._whole = True
         return out
 
     def law(self) -> Noise:
@@ -95,18 +108,22 @@ class PublicSums:
         """
         if self.users is not None and self.gone + count > self.users:
             raise RuntimeError(f"Sums are calibrated for {self.users} users: nobody else is let in.")
-        self.gone += count
+        if self.noise is not None:
+            self.noise.check()
         due, rest = divmod(self.pending + count, self.publish_every)
-        if rest and self.gone == self.users:  # the last batch may be smaller
+        if rest and self.gone + count == self.users:  # the last batch may be smaller
             due, rest = due + 1, 0
-        if not due:
-            self._collect(users, 0, count)
-            self.pending = rest
-            return
-        self._collect(users, 0, count - rest)
-        self._publish(due, behind=rest)
-        self._collect(users, count - rest, count)
-        self.pending = rest
+        before = count - rest if due else count
+        self._take(users, 0, before)
+        if due:
+            self._publish(due)
+            self._take(users, before, count)
+
+    def _take(self, users: Trajectories | None, start: int, stop: int) -> None:
+        """Contributions first: who is interrupted on the way has not left yet, and leaves with nothing."""
+        self._collect(users, start, stop)
+        self.gone += stop - start
+        self.pending += stop - start
 
     def publish(self) -> None:
         """End the current batch now, if anyone is in it."""
@@ -121,7 +138,7 @@ class PublicSums:
                     f"{noise.counting.steps}. Build the boundary with releases= larger than that, or with "
                     "counting='batched'."
                 )
-        self._publish(1, behind=0)
+        self._publish(1)
 
     def _collect(self, users: Trajectories | None, start: int, stop: int) -> None:
         if start == stop:
@@ -131,15 +148,14 @@ class PublicSums:
         else:
             self.statistic.collect(users.part(start, stop), self._sums, self.user_source)
 
-    def _publish(self, times: int, *, behind: int) -> None:
-        """Publish so many times, the last time with all users but those ``behind`` the last batch."""
-        self.version += times
-        self.pending = 0
+    def _publish(self, times: int) -> None:
+        """Publish so many times, the last time with all users who have left."""
         plain = self.noise is None
         vector = self._sums * self.statistic.grid if plain else self.noise.add(self._sums, times)  # type: ignore[union-attr]
         read_only(vector)
-        users = self.gone - behind
-        self.release = self.restored(self.statistic.sums(vector, users), users)
+        self.version += times
+        self.pending = 0
+        self.release = self.restored(self.statistic.sums(vector, self.gone), self.gone)
 
     def restored(self, sums: Mapping[str, NDArray[np.float64]], users: int) -> Published:
         """A release of these sums, with the errors that hold where the noise stands."""

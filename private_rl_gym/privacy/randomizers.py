@@ -73,10 +73,11 @@ class AdditiveReports(Statistic):
         return self.scale / self.grid
 
     def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """Add one noisy report for each user."""
-        assert source is not None  # noqa: S101 - reports without noise must never be made
-        self.exact.collect(users, sums, None)
-        self.absent(len(users), sums, source)
+        """Add one noisy report for each user: noise first, and all at once, so that no interrupt comes in between."""
+        reports = np.zeros_like(sums)
+        self.absent(len(users), reports, source)
+        self.exact.collect(users, reports, None)
+        sums += reports
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Noise alone, which is also what everybody's report is made with."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.policy import Policy, checked_values
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.wrappers import saving
@@ -106,9 +106,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
 
     @values.setter
     def values(self, values: ArrayLike) -> None:
-        horizon, n_states, n_actions = self.sizes
-        anyhow = Policy.uniform(horizon=horizon, n_states=n_states, n_actions=n_actions)
-        self._values = anyhow.with_values(values).values
+        horizon, n_states, _ = self.sizes
+        self._values = checked_values(values, (horizon + 1, n_states))
 
     # What is promised ------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,10 @@ class Inside:
         if not isinstance(policy, Policy):
             return Policy.of(policy, **sizes)
         if policy.table.shape[:2] == (self.horizon, self.n_states) and policy.n_actions == self.n_actions:
-            return policy
+            values = policy.values
+            if values is None or (values.shape == (self.horizon + 1, self.n_states) and values.dtype == np.float64):
+                return policy
+            return policy.with_values(values)  # says what is wrong
         said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
         absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
         raise ValueError(f"{policy} does not fit the users, who have {said}{absorbing}.")

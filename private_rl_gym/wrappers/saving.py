@@ -85,6 +85,8 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
     if board._innermost._recorder is not None:
         raise ValueError("A user is in the middle of her episode: finish it, then save.")
     sums, target, identity = board._board, Path(path).resolve(), uuid.uuid4().hex
+    if sums.noise is not None:
+        sums.noise.check()
     meta = {
         "label": LABEL,
         "format": FORMAT,
@@ -101,6 +103,8 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
     }
     content = io.BytesIO()
     arrays = {**sums.arrays(), **_released(board)}
+    if board.values is not None:
+        arrays["values"] = board.values
     np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
     temporary = target.with_name(f".{target.name}.{identity}.tmp")
     try:
@@ -157,6 +161,8 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     board.unwrapped.np_random.bit_generator.state = _arrays_again(meta["users"])
     released = {family: arrays[f"release.{family}"] for family in sums.release.families}
     sums.release = sums.restored(released, meta["released_users"])
+    if "values" in arrays:
+        board.values = arrays["values"]
 
 
 _COUNTERS = ("gone", "pending", "version")

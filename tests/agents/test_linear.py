@@ -1,5 +1,7 @@
 """LinOpt against its definitions and its lemmas, and what it learns."""
 
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from private_rl_gym.agents import OPPO, UCRLVTR, PrivateLinOptPO, PrivateLinOptV
 from private_rl_gym.experiments.oracle import RegretCallback, learn_with_regret
 from private_rl_gym.planning import LinearFeatures, Policy
 from private_rl_gym.planning.linear import Regression, linear_induction
+from private_rl_gym.privacy.linear_release import GRID
 from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
@@ -68,8 +71,8 @@ def test_planning_is_what_the_algorithm_says(seed, staged, evaluate, signed):
 
     transitions, rewards = regression(d), regression(j)
     pi = rng.dirichlet(np.ones(A), size=(H, S)) if evaluate else None
-    plan, scaled, raised = linear_induction(features, transitions, rewards, staged=staged, policy=pi)
-    assert raised == 0
+    plan = linear_induction(features, transitions, rewards, staged=staged, policy=pi)
+    assert plan.raised == 0
     V = np.zeros(S)
     for h in reversed(range(H)):
         parts = []
@@ -88,16 +91,124 @@ def test_planning_is_what_the_algorithm_says(seed, staged, evaluate, signed):
         np.testing.assert_allclose(plan.v[h], V, atol=1e-8)
         if not evaluate:
             np.testing.assert_allclose(Q[np.arange(S), plan.actions[h]], V, atol=1e-8)
-    assert scaled == 0
+    assert plan.scaled == 0
 
 
 def test_a_shift_is_raised_until_the_matrix_is_positive_definite():
     features = LinearFeatures.tabular(2, 1)
     bad = Regression(np.tile(-50.0 * np.eye(4), (2, 1, 1)), np.ones((2, 4)), np.ones(2), np.ones(2))
     fine = Regression(np.tile(np.eye(2), (2, 1, 1)), np.ones((2, 2)), np.ones(2), np.ones(2))
-    plan, _, raised = linear_induction(features, bad, fine, staged=True)
-    assert raised == 1
+    plan = linear_induction(features, bad, fine, staged=True)
+    assert plan.raised == 1
     assert np.isfinite(plan.q).all()
+    hopeless = Regression(np.full((2, 4, 4), np.nan), np.ones((2, 4)), np.ones(2), np.ones(2))
+    assert np.isfinite(linear_induction(features, hopeless, fine, staged=True).q).all()  # and it ends
+
+
+def printed_widths(release, beta):
+    """Shift and width of both regressions at every stage, from LinOpt's formulas and this project's proof pages."""
+    H, K, known = len(release.gram_p), release.users, release.features
+    alpha = beta / 3
+    entries = sum(array.size for array in release.sums().values())
+    p = alpha / (4 * H * release.events / entries)
+    found = {}
+    for which, size, tops in (("p", known.d, np.arange(H - 1.0, -1, -1)), ("r", known.reward_d, np.ones(H))):
+        norm = known.bound * tops if which == "p" else np.full(H, known.reward_bound)
+        entry = math.sqrt(2) * norm**2  # a block's unit: its sensitivity
+        beside = math.sqrt(2) * norm * tops
+        std = release.errors[f"gram_{which}"].std / entry.max()  # in units
+        grid = GRID if std else 0.0  # noise is rounded where there is any; users' moments always are
+        rounding = K * size * GRID / 2
+        Sigma = entry * (std * (math.sqrt(2 * size) + math.sqrt(2 * math.log(2 / p))) + size * grid / 2 + rounding)
+        z = beside * (
+            std * (math.sqrt(size) + math.sqrt(2 * math.log(1 / p)))
+            + math.sqrt(size) * grid / 2
+            + rounding / math.sqrt(size)
+        )
+        lam = norm**2
+        sampling = tops / 2 * math.sqrt(2 * math.log(H / alpha) + size * math.log(1 + K / size))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width = sampling + np.sqrt(size * (3 * Sigma + lam)) + np.where(lam > 0, z / np.sqrt(Sigma + lam), 0)
+        found[which] = 2 * Sigma + lam, width
+    return found
+
+
+def by_hand(release, policy, beta, bonus, bonus_scale=0.5):
+    """Algorithms 1 and 2, one evaluation: Q and V of the greedy policy, or of ``policy``."""
+    H, known = len(release.gram_p), release.features
+    S = known.n_states
+    widths = printed_widths(release, beta)
+    V, Qs = [np.zeros(S)], []
+    for h in reversed(range(H)):
+        parts = []
+        for which, x, top in (("r", known.reward_features, 1.0), ("p", known.of(V[0]), H - h - 1.0)):
+            if top == 0:
+                parts.append(0.0)
+                continue
+            shift, width = widths[which][0][h], widths[which][1][h]
+            if bonus == "practical":
+                size = x.shape[-1]
+                norm = known.reward_bound if which == "r" else known.bound * top
+                std = release.errors[f"gram_{which}"].std * (1 if which == "r" else (top / (H - 1)) ** 2)
+                shift = norm**2 + std * math.sqrt(2 * size)
+                width = bonus_scale * (top / 2 + math.sqrt(shift))
+            gram, vector = getattr(release, f"gram_{which}")[h], getattr(release, f"vector_{which}")[h]
+            Lambda = gram + shift * np.eye(len(vector))
+            assert np.linalg.eigvalsh(Lambda)[0] > 0
+            inverse = np.linalg.inv(Lambda)
+            parts.append(x @ inverse @ vector + width * np.sqrt(np.einsum("sai,ik,sak->sa", x, inverse, x)))
+        reward, ahead = parts
+        if bonus == "practical":
+            reward = np.clip(reward, 0, 1)
+            psi = known.to_dense()
+            follows = (psi != 0).any(axis=0)
+            if h < H - 1:
+                high = np.where(follows, V[0], -np.inf).max(axis=2)
+                low = np.where(follows, V[0], np.inf).min(axis=2)
+                ahead = np.minimum(high, np.maximum(low, ahead))
+        Q = np.clip(reward + ahead, 0, H - h)
+        Qs.insert(0, Q)
+        V.insert(0, Q.max(axis=1) if policy is None else (policy[h] * Q).sum(axis=1))
+    return np.array(Qs), np.array(V)
+
+
+@pytest.mark.parametrize("bonus", ["theory", "practical"])
+@pytest.mark.parametrize("name", ["open", "jdp"])
+def test_value_iteration_is_algorithm_1(name, bonus):
+    """Release by release, with the value function that users were sent."""
+    env = mixture(n_states=6, horizon=4, d=3)
+    agent = PrivateLinOptVI("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), bonus=bonus, seed=0)
+    for _ in range(8):
+        policy, release = agent.policy, agent.board.release
+        Q, V = by_hand(release, None, agent.beta, bonus)
+        np.testing.assert_allclose(agent.q, Q, atol=1e-6)
+        np.testing.assert_allclose(policy.values, V, atol=1e-6)
+        taken = np.take_along_axis(Q, policy.table[..., None], axis=2)[..., 0]
+        np.testing.assert_allclose(taken, Q.max(axis=2), atol=1e-6)
+        agent.learn(4 * 10_000, reset_num_timesteps=False)
+        np.testing.assert_array_equal(agent.board.values, policy.values)
+    assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5  # most are not merely the ceiling
+
+
+@pytest.mark.parametrize("bonus", ["theory", "practical"])
+@pytest.mark.parametrize("name", ["open", "jdp"])
+def test_policy_optimisation_is_algorithm_2(name, bonus):
+    """Evaluate, let users run it with its values, and only then improve; eta is sqrt(2 log A / (H^2 K))."""
+    env = mixture(n_states=6, horizon=4, d=3)
+    agent = PrivateLinOptPO("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), bonus=bonus, seed=0)
+    eta = agent.eta_scale * math.sqrt(2 * math.log(4) / (4 * 4 * 8))
+    assert agent.step_size == pytest.approx(eta)
+    logits = np.zeros((4, 6, 4))
+    for _ in range(8):
+        pi = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+        policy, release = agent.policy, agent.board.release
+        Q, V = by_hand(release, pi, agent.beta, bonus)
+        np.testing.assert_allclose(policy.table, pi, atol=1e-7)
+        np.testing.assert_allclose(agent.q, Q, atol=1e-6)
+        np.testing.assert_allclose(policy.values, V, atol=1e-6)
+        agent.learn(4 * 10_000, reset_num_timesteps=False)
+        logits = logits + eta * Q
+    assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5
 
 
 def confidence(agent, exact):
@@ -130,10 +241,6 @@ def confidence(agent, exact):
     return sets, regular, ratio
 
 
-class Exact(LinearMoments):
-    """The same moments, kept aside for a test that may look."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("kind", [PrivateLinOptVI, PrivateLinOptPO])
@@ -147,7 +254,7 @@ def test_confidence_sets_hold_the_truth_and_noise_is_as_regular_as_claimed(board
     for seed in range(12):
         env = mixture(seed, n_states=8, horizon=4, d=3, stationary=seed % 2 == 0)
         agent = kind("TabularPolicy", BOARDS[board](env, 2_000, 50, 20.0, seed), bonus="theory", beta=BETA, seed=seed)
-        statistic = Exact(env.unwrapped.mixture.features, 4)
+        statistic = LinearMoments(env.unwrapped.mixture.features, 4)
         sums, sets, regular = np.zeros(statistic.cells, dtype=np.int64), True, True
         original = agent.board._board.statistic.collect
 
@@ -332,7 +439,42 @@ def test_values_come_with_the_policy_and_stay_with_a_saved_agent(tmp_path):
     agent.save(tmp_path / "agent")
     again = PrivateLinOptVI.load(tmp_path / "agent")
     np.testing.assert_array_equal(again.policy.values, values)
+    np.testing.assert_array_equal(again.q, agent.q)
+    np.testing.assert_array_equal(PrivateLinOptVI.load(tmp_path / "agent", env=board).q, agent.q)
+    elsewhere = PrivateLinOptVI.load(tmp_path / "agent", env=OpenBillboard(mixture(), 200, statistic="linear"))
+    np.testing.assert_array_equal(elsewhere.policy.values, values)
+    with pytest.raises(ValueError, match="belong to sums of another board"):
+        _ = elsewhere.q
     assert isinstance(again.policy, Policy)
+
+
+def test_users_who_come_by_reset_are_sent_the_values_of_the_plan():
+    """Found in review: they told of rewards alone, and nobody noticed."""
+    board = OpenBillboard(mixture(), 200, statistic="linear")
+    agent = PrivateLinOptVI("TabularPolicy", board, seed=0)
+    for _ in range(5):
+        state, episode_start = None, np.ones(1, dtype=bool)
+        observation, _ = board.reset()
+        for _ in range(6):
+            action, state = agent.predict(np.array([observation]), state, episode_start)
+            observation, *_ = board.step(int(action[0]))
+            episode_start = np.zeros(1, dtype=bool)
+    assert np.trace(board.release.gram_p[0]) > 0
+    values = agent.policy.values  # plans, and so sends
+    np.testing.assert_array_equal(board.values, values)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("kind", [PrivateLinOptVI, PrivateLinOptPO])
+@pytest.mark.parametrize("bonus", ["theory", "practical"])
+def test_one_step_problems_have_no_transitions_to_learn(board, kind, bonus, capsys):
+    """Found in review: releases with a family that cannot move could not be printed."""
+    env = mixture(horizon=1, n_states=5)
+    agent = kind("TabularPolicy", BOARDS[board](env, 100, 10, 50.0, 0), bonus=bonus, verbose=1, seed=0).learn(100)
+    assert "LinearRelease(version=10" in repr(agent.board.release)
+    assert "release/noise_std" in capsys.readouterr().out or "noise_std" in repr(agent.board.release)
+    assert agent.board.release.error_bound(0.1) >= 0.0
+    assert agent.q.shape == (1, 5, 4)
 
 
 def test_learning_needs_no_array_of_states_times_states():

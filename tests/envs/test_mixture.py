@@ -140,6 +140,17 @@ def test_a_tabular_model_is_a_mixture_of_as_many_kernels_as_it_has_transitions()
     np.testing.assert_allclose(P, river.transitions[0] @ values, atol=1e-15)
 
 
+def test_a_mean_reward_of_one_may_be_off_by_rounding():
+    """Found in review: a proper mixture was refused."""
+    features = make(n_states=30, d=5).mixture.features
+    weights = np.full(5, 0.2)
+    model = Mixture(features, weights, np.ones(5)).model(0, 6, "fixed")
+    assert model.rewards.max() == 1.0
+    assert model.rewards.min() > 1.0 - 1e-12
+    with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
+        Mixture(features, weights, [2.2, 0, 0, 0, 0]).model(0, 6, "fixed")
+
+
 def test_ten_thousand_states_stay_sparse():
     """Made, solved and run without an array of S x A x S entries, which alone would be 3 GB."""
     env = make(n_states=10_000)

@@ -65,6 +65,13 @@ def test_the_tabular_features_are_one_for_each_transition():
     np.testing.assert_array_equal(phi[1, 0], [0, 0, 0, 0, 0, 0, 1, 2, 3] + [0] * 9)
 
 
+def raw(**change):
+    fine = {"rows": [0, 1], "kernels": [0, 1], "successors": [0, 1], "weights": [1.0, 1.0], **change}
+    return LinearFeatures(
+        **{key: np.array(value) for key, value in fine.items()}, reward_features=np.ones((2, 1, 1)), d=2
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -77,10 +84,20 @@ def test_the_tabular_features_are_one_for_each_transition():
         (lambda: LinearFeatures.dense("psi", [[[1.0]]]), r"not a regular array of numbers"),
         (lambda: LinearFeatures.sparse([[[[1]]]], [[[[1.0]]]], [[[1.0]]]), r"whole numbers in 0\.\.0"),
         (lambda: LinearFeatures.sparse([[[0]]], [[[[1.0]]]], [[[1.0]]]), r"successors have shape"),
+        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[1e-9]]]), r"norms of 1e-09: scale them"),
+        (lambda: LinearFeatures.dense([[[[1e9]]]], [[[1.0]]]), r"norms of 1e\+09: scale them"),
+        (lambda: LinearFeatures.tabular(2, 2).of(np.ones(3)), r"values have shape \(3,\): there are 2 states"),
+        (lambda: LinearFeatures.tabular(2, 2).bounded(1e-12), r"at least 1e-06 times the largest"),
+        (lambda: LinearFeatures.tabular(2, 2).bounded(np.nan), r"bound is nan"),
+        (lambda: raw(rows=[0, 7]), r"rows must be as many whole numbers as weights, in 0\.\.1"),
+        (lambda: raw(successors=[0, -1]), r"successors must be"),
+        (lambda: raw(kernels=[0, 1, 1]), r"kernels must be"),
+        (lambda: raw(weights=[1.0, np.nan]), r"not a finite number"),
         (lambda: LinearFeatures.tabular(0, 2), r"n_states is 0"),
         (lambda: LinearFeatures.tabular(100, 4), r"d = 40000 features"),
     ],
 )
 def test_wrong_features_get_a_sentence(make, sentence):
+    assert raw().d == 2
     with pytest.raises(ValueError, match=sentence):
         make()

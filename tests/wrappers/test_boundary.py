@@ -19,6 +19,7 @@ from gymnasium.wrappers import (
 )
 
 from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river, same_release
 
@@ -811,3 +812,53 @@ def test_a_stack_is_made_again_from_its_spec(make):
         again = gym.make(board.spec)
         assert type(again) is type(board)
         assert again.ledger == board.ledger
+
+
+@pytest.mark.parametrize("randomizer", ["laplace", "gaussian"])
+@pytest.mark.parametrize("when", [1, 2, 7])
+def test_whoever_is_interrupted_while_users_noise_their_reports_leaves_no_bare_report(randomizer, when, monkeypatch):
+    """Found in review: raw vectors of a group were added before the noise of its users."""
+    board = LDPUserSide(river(), 0.01, 1e-6, randomizer=randomizer, publish_every=10_000)
+    name = "geometric" if randomizer == "laplace" else "gaussian"
+    original, calls = getattr(NoiseSource, name), []
+
+    def draw(self, *arguments):
+        calls.append(1)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(NoiseSource, name, draw)
+    with pytest.raises(KeyboardInterrupt):
+        board.serve([1] * S, 400)
+    release = board.publish()
+    assert release.users == 400  # all of them have left, and each with the noise of her report
+    for family, std in release.noise_std.items():
+        array = getattr(release, family)
+        assert array.std() > 0.7 * std
+    assert len(calls) >= 400
+
+
+@pytest.mark.parametrize("counting", ["binary-tree", "honaker-tree", "k-ary-tree", "matrix-factorization", "batched"])
+def test_noise_that_was_interrupted_is_not_built_on(counting, monkeypatch, tmp_path):
+    """Found in review: a tree would have gone on from a node without noise."""
+    board = JDPBillboard(
+        river(), 1.0, 1e-6, 40, counting=counting, noise="laplace" if counting == "k-ary-tree" else None
+    )
+    board.serve([1] * S, 7)
+
+    def interrupted(self, *arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NoiseSource, "gaussian", interrupted)
+        patch.setattr(NoiseSource, "geometric", interrupted)
+        with pytest.raises((KeyboardInterrupt, RuntimeError)):  # noqa: PT012 - some of them draw ahead
+            for _ in range(20):
+                before = board.release
+                board.serve([1] * S, 1)
+    with pytest.raises(RuntimeError, match="nothing more is published here"):
+        board.serve([1] * S, 1)
+    with pytest.raises(RuntimeError, match="nothing more is published here"):
+        board.save_state(tmp_path / "state")
+    assert board.release is before
