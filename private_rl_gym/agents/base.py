@@ -138,7 +138,8 @@ class Agent(ABC):
         if board.summed != self.learns_from:
             raise ValueError(
                 f"{type(self).__name__} learns from {self.learns_from} sums, and the {type(board).__name__} publishes "
-                f"{board.summed} ones: build the boundary with statistic={self.learns_from!r}."
+                f"{board.summed} ones: build the boundary with statistic={self.learns_from!r} (under a shuffler, the "
+                "LDPUserSide inside)."
             )
         if self.board is not None and self.board.sizes != board.sizes:
             raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
@@ -223,6 +224,20 @@ class Agent(ABC):
             if self._policy.values is not None:
                 self._board.values = self._policy.values  # for users who come by reset
 
+    def meet(self, users: int) -> int:
+        """Let users run the current policy until there may be another, at most so many; how many did."""
+        self._plan_if_new()  # only then it is known for how many
+        group = self._serve(min(users, self.users_to_plan))
+        self.num_timesteps += group * self.horizon
+        self.ran(group)
+        return group
+
+    def _serve(self, users: int) -> int:
+        self._plan_if_new()
+        assert self._policy is not None  # noqa: S101 - planned just now
+        self._loaded = None  # from here on it knows more than what was saved
+        return self._board.serve(self._policy, users, rng=self.rng)
+
     def learn(
         self,
         total_timesteps: int,
@@ -259,19 +274,14 @@ class Agent(ABC):
         watch = watching(self, callback, total, name, progress_bar=progress_bar)
         served, logged = 0, board.release.version
         while served < users:
-            self._plan_if_new()
-            assert self._policy is not None  # noqa: S101 - planned just now
-            group = 1 if watch is not None else min(users - served, self.users_to_plan)
-            self._loaded = None  # from here on it knows more than what was saved
-            served += board.serve(self._policy, group, rng=self.rng)
             if watch is None:
-                self.num_timesteps += group * horizon
-                going = True
+                served += self.meet(users - served)
             else:
+                served += self._serve(1)
                 going = tell(self, watch)
-            self.ran(group)
-            if not going:
-                break
+                self.ran(1)
+                if not going:
+                    break
             if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
                 logged = board.release.version
                 self._logs.write()

@@ -77,8 +77,11 @@ class Mixture:
         """phi(s, a) = sum over s' of psi(s, a, s') V(s'): what predicts the next value, linearly."""
         return self.features.of(values)
 
-    def model(self, initial: ArrayLike, horizon: int, reward_law: RewardLaw) -> SparseModel:
+    def model(self, initial: ArrayLike = 0, horizon: int = 1, reward_law: RewardLaw = "bernoulli") -> SparseModel:
         """The truth: what there is if these weights are the right ones."""
+        for name, rows in (("weights", self.weights), ("reward_weights", self.reward_weights)):
+            if len(rows) not in (1, horizon):
+                raise ValueError(f"{name} are for {len(rows)} stages, and the horizon is {horizon}: give one, or all.")
         rewards = np.moveaxis(self.reward_features @ self.reward_weights.T, -1, 0)
         rewards = np.where(
             np.abs(rewards - rewards.clip(0.0, 1.0)) < EXACT, rewards.clip(0.0, 1.0), rewards

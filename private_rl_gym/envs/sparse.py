@@ -67,11 +67,12 @@ class SparseModel(FiniteModel):
         if not (len(following) == len(P) == starts[-1]) or following.min() < 0 or following.max() >= S:
             raise ValueError(f"There must be {starts[-1]} outcomes, each with a probability and a state in 0..{S - 1}.")
         if (P < 0.0).any():
-            raise ValueError(f"A probability is {P.min():g}: it cannot be negative.")
+            row = int(np.searchsorted(starts, int((P < 0.0).argmax()), side="right")) - 1
+            raise ValueError(f"A probability of {_place(row, S, A)} is {P[P < 0.0][0]:g}: it cannot be negative.")
         sums = np.add.reduceat(P, starts[:-1])
         if (np.abs(sums - 1.0) > TOLERANCE).any():
-            worst = int(np.abs(sums - 1.0).argmax())
-            raise ValueError(f"The outcomes of row {worst} sum to {sums[worst]:.8g}, not to 1.")
+            worst = int((np.abs(sums - 1.0) > TOLERANCE).argmax())
+            raise ValueError(f"The outcomes of {_place(worst, S, A)} sum to {sums[worst]:.8g}, not to 1.")
         P /= np.repeat(np.where(np.abs(sums - 1.0) > EXACT, sums, 1.0), np.diff(starts))
         self.offsets, self.successors, self.probabilities = read_only(starts), read_only(following), read_only(P)
         self.rewards, self.initial = read_only(r), read_only(initial_distribution(initial, S))
@@ -141,3 +142,8 @@ class SparseModel(FiniteModel):
     def __reduce__(self) -> tuple[Any, ...]:
         fixed = (*self._packed, self.rewards, self.initial, self.horizon, self.reward_law)
         return SparseModel, fixed
+
+
+def _place(row: int, n_states: int, n_actions: int) -> str:
+    stage, pair = divmod(row, n_states * n_actions)
+    return f"stage {stage}, state {pair // n_actions}, action {pair % n_actions}"

@@ -69,9 +69,9 @@ def learn_with_regret(agent: Agent, users: int) -> NDArray[np.float64]:  # [user
     gaps = np.empty(users)
     served = 0
     while served < users:
-        group = min(users - served, agent.users_to_plan)
-        gaps[served : served + group] = model.optimal_value() - model.value_of(agent.policy)
-        agent.learn(group * agent.horizon, log_interval=None, reset_num_timesteps=False)
+        gap = model.optimal_value() - model.value_of(agent.policy)
+        group = agent.meet(users - served)
+        gaps[served : served + group] = gap
         served += group
     return np.cumsum(gaps)
 

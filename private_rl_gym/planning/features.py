@@ -136,6 +136,8 @@ class LinearFeatures:
         """From ``successors[i, s, a, b]`` and ``weights[i, s, a, b]``: b different next states under each kernel."""
         psi = as_array(weights, "weights")
         following = np.asarray(successors)
+        if np.issubdtype(following.dtype, np.floating) and (following == np.floor(following)).all():
+            following = following.astype(np.int64)
         varphi = as_array(reward_features, "reward_features")
         if psi.ndim != 4 or following.shape != psi.shape or varphi.shape[:2] != psi.shape[1:3]:
             raise ValueError(
@@ -169,8 +171,8 @@ class LinearFeatures:
     def bounded(self, bound: float) -> LinearFeatures:
         """The same features with a smaller stated bound on the norm of phi, for V in [0, 1].
 
-        Users scale longer rows down to it, so that noise may be smaller by its square. Least squares stay unbiased, and
-        long rows weigh less.
+        Users scale longer rows down to it, so that noise in Gram matrices may be smaller by its square, and that in
+        vectors by it. Least squares stay unbiased, and long rows weigh less: worth it where few rows are long.
         """
         entries = self._rows, self.kernels, self.successors, self.weights
         return LinearFeatures(*entries, self.reward_features, self.d, min(float(bound), self.largest))

@@ -100,7 +100,7 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     def values(self) -> NDArray[np.float64] | None:
         """The value function ``[h, s]`` that was sent to users last, with a policy of a linear learner.
 
-        Users whom ``serve`` lets in are sent that of their policy; those who come by ``reset``, this one.
+        Users whom ``serve`` lets in are sent that of their policy, if it has one; all others, this one.
         """
         return self._values
 
@@ -203,6 +203,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             self._admit(count)
             if checked.values is not None:
                 self._values = checked.values
+            elif self._values is not None:
+                checked = checked.with_values(self._values)
             before, refused = self._board.gone, None
             try:
                 for start in range(0, count, CHUNK):

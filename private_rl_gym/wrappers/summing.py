@@ -28,15 +28,18 @@ def exact_statistic(inside: Inside, wanted: Any, *, paper: bool = False, public_
     if isinstance(wanted, str) and wanted == "linear":
         mixture = getattr(inside.env.unwrapped, "mixture", None)
         if mixture is None:
+            d = inside.n_states**2 * inside.n_actions
+            small = f" LinearFeatures.tabular({inside.n_states}, {inside.n_actions}) always fits." if d <= 1000 else ""
             raise ValueError(
-                f"{inside.env} does not say what may be known of it: hand over statistic=LinearFeatures(...); "
-                f"LinearFeatures.tabular({inside.n_states}, {inside.n_actions}) always fits, where states are few."
+                f"{inside.env} does not say what may be known of it. Tell the boundary, for instance "
+                f"OpenBillboard(env, statistic=LinearFeatures.dense(...)).{small}"
             )
         features = mixture.features
     if not isinstance(features, LinearFeatures):
+        said = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among three
-            f"statistic is {wanted!r}: choose 'tabular' for counts, 'linear' for the features that the environment "
-            "knows, or hand over LinearFeatures."
+            f"statistic is {said}: choose 'tabular' for counts, 'linear' for the features that the environment "
+            "knows, or hand over LinearFeatures, such as mixture.features."
         )
     if (features.n_states, features.n_actions) != (inside.n_states, inside.n_actions):
         extra = " (the last state is where episodes wait that ended early)" if inside.padded else ""

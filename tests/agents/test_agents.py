@@ -276,7 +276,7 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(True), ValueError, "total_timesteps is True"),
         (lambda: agents.UCBVI("TabularPolicy", river()).save("x", exclude=["y"]), ValueError, "exclude names y"),
         (lambda: agents.PSRL("TabularPolicy", river(), prior=0), ValueError, "prior is 0"),
-        (lambda: agents.OPPO("TabularPolicy", river()), ValueError, r"hand over statistic=LinearFeatures"),
+        (lambda: agents.OPPO("TabularPolicy", river()), ValueError, r"does not say what may be known of it"),
         (lambda: agents.OPPO("TabularPolicy", mixture(), eta=0.0), ValueError, "eta is 0.0"),
         (lambda: agents.UCRLVTR("TabularPolicy", mixture(), shift_scale=-1), ValueError, "shift_scale is -1"),
         (

@@ -140,6 +140,12 @@ def test_a_tabular_model_is_a_mixture_of_as_many_kernels_as_it_has_transitions()
     np.testing.assert_allclose(P, river.transitions[0] @ values, atol=1e-15)
 
 
+def test_weights_are_for_one_stage_or_for_all():
+    features = make().mixture.features
+    with pytest.raises(ValueError, match="weights are for 3 stages, and the horizon is 6"):
+        Mixture(features, np.full((3, 4), 0.25), np.full(4, 0.5)).model(horizon=6)
+
+
 def test_a_mean_reward_of_one_may_be_off_by_rounding():
     """Found in review: a proper mixture was refused."""
     features = make(n_states=30, d=5).mixture.features
@@ -189,8 +195,8 @@ def test_sparse_and_dense_models_agree(stationary):
     [
         ({"offsets": [0, 1]}, r"There are 2 offsets: with these rewards there must be 3, or 7"),
         ({"successors": [1, 0, 2]}, r"a state in 0\.\.1"),
-        ({"probabilities": [1.0, 0.5, 0.4]}, r"row 1 sum to 0.9"),
-        ({"probabilities": [1.0, 1.5, -0.5]}, r"A probability is -0.5"),
+        ({"probabilities": [1.0, 0.5, 0.4]}, r"stage 0, state 1, action 0 sum to 0.9"),
+        ({"probabilities": [1.0, 1.5, -0.5]}, r"stage 0, state 1, action 0 is -0.5"),
         ({"rewards": [[2.0], [0.0]]}, r"outside \[0, 1\]"),
         ({"rewards": [0.0, 1.0]}, r"rewards have shape"),
         ({"reward_law": "poisson"}, r"reward_law is 'poisson'"),

@@ -358,6 +358,9 @@ def test_without_values_users_tell_of_rewards_alone():
     board.serve(np.zeros(20, dtype=int), users=10)
     assert board.release.gram_p.any() == board.release.vector_p.any() == False  # noqa: E712
     assert np.trace(board.release.gram_r[0]) > 0
+    board.values = np.ones((7, 20))  # from here on whoever comes without values is sent these
+    board.serve(np.zeros(20, dtype=int), users=10)
+    assert np.trace(board.release.gram_p[0]) > 0
 
 
 def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
