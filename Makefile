@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help demo test lint types imports docs bench bench-peers clean
+.PHONY: help demo reproduce test lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.demo  ## Solve and simulate RiverSwim, and save a figure.
-	$(BIN)/python -m private_rl_gym.experiments.demo
+demo: $(VENV)/.demo  ## Run a small grid on RiverSwim, and say where the figure and the report are.
+	$(BIN)/private-rl-gym sweep riverswim --store demo/runs --out demo
+
+reproduce: $(VENV)/.demo  ## Run the built-in grids, one for each paper; first figure 1 of DP-UCBVI.
+	for grid in dp-ucbvi pucb rlsvi sdp-pe linopt; do \
+	  $(BIN)/private-rl-gym sweep $$grid --store reproduce/runs --out reproduce/$$grid || exit 1; done
 
 test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -34,6 +38,7 @@ bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/boundaries.py
 	$(BIN)/python benchmarks/linear.py
+	$(BIN)/python benchmarks/sweeps.py
 
 bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against a peer, in a virtual environment of its own.
 	$(BIN)/python benchmarks/learners.py
@@ -43,7 +48,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo reproduce .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,0 +1,81 @@
+"""``private-rl-gym budget``: what a promise costs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from private_rl_gym.commands.screen import screen
+from private_rl_gym.experiments.budget import Deployment, Row
+from private_rl_gym.experiments.budget import budget as plan_budget
+from private_rl_gym.privacy.guarantee import plain_number
+
+__all__ = ["budget"]
+
+
+def budget(
+    users: Annotated[int, typer.Option(help="How many users will come.")],
+    horizon: Annotated[int, typer.Option(help="Steps of a user's episode, H.")],
+    states: Annotated[int, typer.Option(help="Number of states, S.")],
+    actions: Annotated[int, typer.Option(help="Number of actions, A.")],
+    epsilon: Annotated[float, typer.Option(help="What each user is promised.")],
+    delta: Annotated[float, typer.Option(help="0 leaves pure mechanisms only.")] = 0.0,
+    publish_every: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
+    beta: Annotated[float, typer.Option(help="Probability that the error bound fails.")] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="Print numbers for machines.")] = False,
+) -> None:
+    """Print what a promise costs: the noise a count carries under every trust model and mechanism.
+
+    The table that planning a deployment begins with. Hold the noise against the visits that a count has on average;
+    where it is larger, learning has to pool, batch, or ask for less.
+
+    Example: `private-rl-gym budget --users 50000 --horizon 20 --states 6 --actions 2 --epsilon 1 --delta 1e-6`
+    """
+    try:
+        plan = Deployment(users, horizon, states, actions, epsilon, delta, publish_every, beta)
+    except (ValueError, TypeError) as error:
+        typer.echo(f"private-rl-gym budget: {error}", err=True)
+        raise typer.Exit(2) from None
+    rows = list(plan_budget(plan))
+    if as_json:
+        found = [{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows]
+        plan_said = {**asdict(plan), "releases": plan.releases, "visits": plan.visits}
+        typer.echo(json.dumps({"plan": plan_said, "rows": found}, indent=2))
+        return
+    console = screen()
+    console.print(_table(plan, rows))
+    console.print(
+        "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and of "
+        f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
+        f"(stage, state, action) sees on average. bound: what no entry of any of {plan.releases:,} releases exceeds, "
+        f"with probability {1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is "
+        "printed. Everything is under replacing one user, her whole episode.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _table(plan: Deployment, rows: list[Row]) -> Table:
+    title = f"What epsilon = {plan.epsilon:g}, delta = {plan.delta:g} costs"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("trust", no_wrap=True)
+    table.add_column("mechanism", min_width=21, overflow="fold")
+    for name in ("spent", "n", "m", "r", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        over = math.isfinite(row.epsilon) and row.epsilon > plan.epsilon * (1 + 1e-9)
+        spent = f"({plain_number(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
+        numbers = (row.visits_std, row.transitions_std, row.rewards_std, row.bound)
+        noise = [f"{number:,.0f}" for number in numbers]
+        table.add_row(row.model, row.mechanism, spent + (" !" if over else ""), *noise, style="red" if over else None)
+    return table
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -1,0 +1,77 @@
+"""``plot`` and ``table``: what a sweep found, drawn and written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from private_rl_gym.commands.screen import sentences
+from private_rl_gym.experiments import figures, summary
+from private_rl_gym.experiments.grid import Grid, read_grid
+from private_rl_gym.experiments.names import GridError, nearest
+from private_rl_gym.experiments.report import report
+from private_rl_gym.experiments.store import Store
+from private_rl_gym.experiments.summary import Curve
+
+__all__ = ["draw_all", "plot", "table"]
+
+WRITERS = {"csv": summary.as_csv, "markdown": summary.as_markdown, "latex": summary.as_latex}
+ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
+
+
+def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
+    """Every figure in every format, numbers, tables, and the report: the regret figure first, the report last."""
+    found = list(store.read(grid.cells))
+    curves = _curves(grid, store)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name, draw in figures.FIGURES.items():
+            paths += figures.save(draw(curves, grid.title), out / name)
+        (out / "curves.csv").write_text(summary.curves_csv(curves), "utf-8")
+        for kind, write in WRITERS.items():
+            (out / f"table.{ENDINGS[kind]}").write_text(write(curves), "utf-8")
+        failed = [(cell, said) for cell in grid.cells if (said := store.failure(cell)) is not None]
+        page = out / "report.html"
+        page.write_text(report(grid, curves, found, failed), "utf-8")
+    except OSError as error:
+        raise GridError(f"{out} cannot be written to ({error.strerror or type(error).__name__}).") from None
+    return [*paths, page]
+
+
+def _curves(grid: Grid, store: Store) -> list[Curve]:
+    curves = summary.summarize(store.read(grid.cells))
+    if not curves:
+        raise GridError(f"{store.path} has no record of this grid yet: run private-rl-gym sweep first.")
+    return curves
+
+
+@sentences
+def plot(
+    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    store: Annotated[Path, typer.Option(help="Directory of records.")] = Path("runs"),
+    out: Annotated[Path | None, typer.Option(help="Folder; STORE/GRID if nothing is said.")] = None,
+    users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+) -> None:
+    """Draw the figures of what has been run of a grid: PNG, SVG, PDF, with numbers, tables and a report beside them."""
+    found = read_grid(grid, users=users, seeds=seeds)
+    paths = draw_all(found, Store(store), out or store / found.name)
+    for path in paths:
+        typer.echo(str(path))
+
+
+@sentences
+def table(
+    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    store: Annotated[Path, typer.Option(help="Directory of records.")] = Path("runs"),
+    kind: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
+    users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+) -> None:
+    """Print what has been run of a grid as a table: regret with its confidence, beside what was really promised."""
+    if kind not in WRITERS:
+        raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")
+    typer.echo(WRITERS[kind](_curves(read_grid(grid, users=users, seeds=seeds), Store(store))), nl=False)

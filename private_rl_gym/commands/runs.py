@@ -1,0 +1,268 @@
+"""``list``, ``train``, ``sweep`` and ``show``: what there is, and running it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from private_rl_gym.commands.pictures import draw_all
+from private_rl_gym.commands.screen import progress, screen, sentences
+from private_rl_gym.experiments import sweep as sweeping
+from private_rl_gym.experiments.cell import train_cell
+from private_rl_gym.experiments.engines import Answer, engine_named
+from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, read_table
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError
+from private_rl_gym.experiments.store import Record, Store, unpack
+
+__all__ = ["list_", "show", "sweep", "train"]
+
+STORE = Path("runs")
+
+
+@sentences
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Print names for machines.")] = False,
+) -> None:
+    """Print what experiments can name: environments, boundaries, agents and built-in grids.
+
+    Names are found however they are written: `DP-UCBVI`, `dpucbvi` and `DPUCBVI` are one.
+    """
+    grids = {name: read_grid(name) for name in BUILT_IN}
+    groups: dict[str, dict[str, str]] = {
+        "environments": _lines(ENVIRONMENTS),
+        "boundaries": _lines(BOUNDARIES),
+        "agents": _lines(AGENTS),
+        "grids": {name: f"{grid.title} ({len(grid.cells)} cells)" for name, grid in grids.items()},
+    }
+    if as_json:
+        typer.echo(json.dumps(groups, indent=2))
+        return
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    found.add_column(no_wrap=True)
+    found.add_column()
+    for group, names in groups.items():
+        found.add_row(f"[bold]{group}[/bold]", "")
+        for name, summary in names.items():
+            found.add_row(f"  {name}", summary)
+    screen().print(found)
+
+
+def _lines(catalogue: Catalogue) -> dict[str, str]:
+    return {name: entry.summary for name, entry in catalogue.items()}
+
+
+@sentences
+def train(
+    environment: Annotated[str, typer.Option("--env", help="Name or id of the environment.")] = "RiverSwim",
+    agent: Annotated[str, typer.Option(help="Name of the agent.")] = "DPUCBVI",
+    boundary: Annotated[str, typer.Option(help="open, jdp, ldp or sdp.")] = "jdp",
+    epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 10 if nothing is said.")] = None,
+    delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
+    users: Annotated[int, typer.Option(help="How many users come.")] = 10_000,
+    publish_every: Annotated[int | None, typer.Option(help="Users in a batch; 100 if nothing is said.")] = None,
+    seed: Annotated[int, typer.Option(help="Which of several runs.")] = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other option, as `agent.bonus_scale=0.1` or `environment.horizon=20`."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with environment, agent, boundary, users; options here come after.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record for machines.")] = False,
+) -> None:
+    """Train one agent behind one boundary, and print what it promised and what it lost.
+
+    The regret is exact, from the true model, which the learner never sees. Several runs are a grid: see
+    `private-rl-gym sweep --help`.
+
+    Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
+    """
+    given = _from_options(environment, agent, boundary, epsilon, delta, users, publish_every, seed, option or [])
+    cells = grid_of(given if config is None else {**given, **read_table(config)}).cells
+    if len(cells) != 1:
+        raise GridError(f"{config} names {len(cells)} runs: train runs one; for more, private-rl-gym sweep {config}.")
+    sweeping.check(Grid("train", "train", "", cells))
+    start = time.perf_counter()
+    outcome, trained = train_cell(cells[0])
+    seconds = time.perf_counter() - start
+    if save is not None:
+        trained.save(save)
+    if as_json:
+        typer.echo(json.dumps(outcome.about, indent=2))
+        return
+    about = outcome.about
+    config_of = about["config"]
+    lost = about["regret"] / config_of["users"]
+    rows = {
+        "environment": _said(config_of["environment"]),
+        "agent": _said(config_of["agent"]),
+        "promise": about["promise"],
+        "users": f"{config_of['users']:,}",
+        "regret": f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f} a user",
+        "last policy loses": f"{about['last_gap']:.4f} a user",
+        "time": f"{seconds:.1f} s",
+    }
+    if save is not None:
+        rows["saved"] = str(save)
+    _print_pairs(rows)
+
+
+def _from_options(
+    environment: str,
+    agent: str,
+    boundary: str,
+    epsilon: float | None,
+    delta: float | None,
+    users: int,
+    publish_every: int | None,
+    seed: int,
+    options: list[str],
+) -> dict[str, Any]:
+    """The options of ``train`` as a grid of one cell."""
+    kind = BOUNDARIES.find(boundary, "--boundary").name
+    batch = "batch_size" if kind == "sdp" else "publish_every"
+    stack: dict[str, Any] = {"name": kind, batch: publish_every or (min(1000, users) if kind == "sdp" else 100)}
+    if kind != "open":
+        stack["epsilon"] = 10.0 if epsilon is None else epsilon
+        if delta is not None or kind != "ldp":
+            stack["delta"] = 1e-6 if delta is None else delta
+    elif epsilon is not None or delta is not None:
+        raise GridError("--epsilon and --delta are for a boundary that promises something, and this one is open.")
+    parts: dict[str, dict[str, Any]] = {
+        "environment": {"id": environment},
+        "agent": {"name": agent},
+        "boundary": stack,
+    }
+    for one in options:
+        path, equals, text = one.partition("=")
+        part, dot, name = path.strip().partition(".")
+        if not (equals and dot) or part not in parts:
+            raise GridError(
+                f"--set {one!r}: write it as agent.NAME=VALUE, boundary.NAME=VALUE or environment.NAME=VALUE."
+            )
+        parts[part][name] = _value(text.strip())
+    return {**parts, "users": users, "seeds": [seed]}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _said(choice: dict[str, Any]) -> str:
+    options = ", ".join(f"{key}={value!r}" for key, value in choice.items() if key != "name")
+    return f"{choice['name']} ({options})" if options else str(choice["name"])
+
+
+def _print_pairs(rows: dict[str, str]) -> None:
+    found = Table(box=None, show_header=False, pad_edge=False)
+    found.add_column(style="dim", no_wrap=True)
+    found.add_column(overflow="fold")
+    for name, value in rows.items():
+        found.add_row(name, value)
+    screen().print(found, highlight=False)
+
+
+@sentences
+def sweep(
+    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    store: Annotated[Path | None, typer.Option(help="Directory of records; `runs` if nothing is said.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores if nothing is said.")] = None,
+    engine: Annotated[str | None, typer.Option(help="joblib, dask or serial.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for figures and tables; STORE/GRID if nothing is said.")
+    ] = None,
+    users: Annotated[int | None, typer.Option(help="Another number of users, for all runs.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Another number of seeds, for all runs.")] = None,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Check the grid, say what would run, and stop.")] = False,
+) -> None:
+    """Run what is missing of a grid, then draw its figures and write its tables and its report.
+
+    Every finished cell is written down at once: interrupt it, lose a machine, run it again, and it goes on where it
+    was. Two of these may share a store. Options may stand in the file, under `[sweep]`.
+
+    Example: `private-rl-gym sweep riverswim`
+    """
+    found = read_grid(grid, users=users, seeds=seeds)
+    said = found.options
+    target = store or Path(said.get("store", STORE))
+    records = Store(target)
+    runner = engine_named(
+        engine or said.get("engine", "joblib"),
+        workers=workers if workers is not None else said.get("workers"),
+        scheduler=scheduler or said.get("scheduler"),
+    )
+    sweeping.check(found)
+    missing = records.missing(found.cells)
+    typer.echo(f"{found.title}: {len(found.cells)} cells, {len(missing)} to run. Records: {target}", err=True)
+    if dry:
+        return
+    tally = _run(found, records, runner)
+    typer.echo(tally.sentence, err=True)
+    for cell in tally.failed[:5]:
+        last = (records.failure(cell) or "").strip().splitlines()[-1:]
+        typer.echo(f"  failed: {cell.label}, seed {cell.seed}: {' '.join(last)}", err=True)
+    paths = draw_all(found, records, out or Path(said.get("out", target / found.name)))
+    typer.echo(f"The figure: {paths[0]}")
+    typer.echo(f"The report: {paths[-1]}")
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+def _run(grid: Grid, records: Store, runner: Any) -> sweeping.Tally:
+    with progress() as bar:
+        task = None if bar is None else bar.add_task(grid.name, total=len(grid.cells))
+
+        def told(tally: sweeping.Tally, answer: Answer | None) -> None:
+            if bar is not None and task is not None:
+                bar.update(task, completed=tally.there + tally.done + len(tally.failed))
+                if answer is not None and answer.failure is not None:
+                    bar.console.print(f"failed: {answer.cell.label}, seed {answer.cell.seed}", style="red")
+
+        return sweeping.sweep(grid, records, runner, told)
+
+
+@sentences
+def show(
+    run: Annotated[str, typer.Argument(help="A record's key or the beginning of one, or the path of its file.")],
+    store: Annotated[Path, typer.Option(help="Directory of records.")] = STORE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it for machines.")] = False,
+) -> None:
+    """Print one record: its configuration, its promise, and its regret over time."""
+    path = Path(run)
+    record: Record = unpack(path.stem, path.read_bytes()) if path.is_file() else Store(store).get(run)
+    about = record.about
+    if as_json:
+        curves = {"users": record.users.tolist(), "regret": record.regret.tolist(), "noise": record.noise.tolist()}
+        typer.echo(json.dumps({**about, **curves}, indent=2))
+        return
+    config = about["config"]
+    _print_pairs(
+        {
+            "key": record.key,
+            **{part: _said(config[part]) for part in ("environment", "boundary", "agent")},
+            "users": f"{config['users']:,}",
+            "seed": str(config["seed"]),
+            "promise": about["promise"],
+            "regret": f"{about['regret']:,.1f} of at most {about['optimal_value'] * config['users']:,.1f}",
+            "last policy loses": f"{about['last_gap']:.4f} a user",
+            "package": about["package"],
+        }
+    )
+    curve = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("users", "regret", "a user", "noise"):
+        curve.add_column(name, justify="right")
+    for place in sorted({round(share * (len(record.users) - 1)) for share in (0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)}):
+        users, regret, noise = record.users[place], record.regret[place], record.noise[place]
+        curve.add_row(f"{users:,}", f"{regret:,.1f}", f"{regret / users:.4f}", f"{noise:,.4g}")
+    screen().print(curve)

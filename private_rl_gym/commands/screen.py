@@ -1,0 +1,50 @@
+"""What is shown to whoever typed a command: results on stdout, progress on stderr, sentences for errors."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from private_rl_gym.experiments.names import GridError
+
+__all__ = ["progress", "screen", "sentences"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def screen() -> Console:
+    """Where results go; of a fixed width where nobody looks."""
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 112)
+
+
+def progress() -> AbstractContextManager[Progress | None]:
+    """A bar with the time that is left, on stderr; none where that is no terminal."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+
+
+def sentences(command: F) -> F:
+    """Errors of whoever typed the command become a sentence and exit code 2; an interrupt, 130."""
+
+    @functools.wraps(command)
+    def guarded(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except GridError as error:
+            typer.echo(f"private-rl-gym {command.__name__.rstrip('_')}: {error}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("Interrupted. What is finished is written down; run the same again for the rest.", err=True)
+            raise typer.Exit(130) from None
+
+    return guarded  # type: ignore[return-value]

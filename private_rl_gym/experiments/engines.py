@@ -1,0 +1,146 @@
+"""Where cells run: this process, processes of this machine (joblib), or workers anywhere (Dask).
+
+Every engine turns cells into answers, in any order, as they finish. What a cell gives does not depend on the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from private_rl_gym.experiments.cell import run_cell
+from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.store import pack
+
+__all__ = ["Answer", "Engine", "InProcess", "OnDask", "OnJoblib", "engine_named"]
+
+PATIENCE = 3
+"""How often workers may die without anything finished, before cells are run one by one to find the one that kills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a cell: a record's bytes, or why there is none."""
+
+    cell: Cell
+    content: bytes | None
+    failure: str | None = None
+
+
+class Engine(Protocol):
+    """Runs cells."""
+
+    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+        """Answers, as they come."""
+
+
+def answer(cell: Cell) -> Answer:
+    """Run a cell, whatever happens in it."""
+    try:
+        return Answer(cell, pack(run_cell(cell)))
+    except Exception:  # noqa: BLE001 - the rest of the grid goes on
+        return Answer(cell, None, traceback.format_exc())
+
+
+class InProcess:
+    """One cell after the other, here."""
+
+    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+        """Answers, in order."""
+        for cell in cells:
+            yield answer(cell)
+
+
+class OnJoblib:
+    """Processes of this machine, with numerical libraries held to one thread.
+
+    A worker that dies (killed, out of memory) takes the cells that were running with it, not the run: they are run
+    again in new workers, and one that kills its worker every time is written down as failed.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+        """Answers, as they come."""
+        waiting = {cell.key: cell for cell in cells}
+        barren = 0
+        while waiting and barren < PATIENCE:
+            before = len(waiting)
+            for found in self._until_a_worker_dies(list(waiting.values()), self.workers):
+                del waiting[found.cell.key]
+                yield found
+            barren = 0 if len(waiting) < before else barren + 1
+        for cell in waiting.values():  # one of them kills workers: each has one of its own
+            alone = list(self._until_a_worker_dies([cell], 2))  # with one, joblib would run it in this process
+            yield alone[0] if alone else Answer(cell, None, "The worker process died: killed, or out of memory.")
+
+    @staticmethod
+    def _until_a_worker_dies(cells: list[Cell], workers: int) -> Iterator[Answer]:
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        try:
+            with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
+                yield from Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size="auto")(
+                    delayed(answer)(cell) for cell in cells
+                )
+        except BrokenProcessPool:  # joblib makes new workers when it is called again
+            return
+
+
+class OnDask:
+    """Workers of a Dask scheduler, here or on other machines. They need the same version of this package."""
+
+    def __init__(self, scheduler: str) -> None:
+        self.scheduler = scheduler
+
+    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+        """Answers, as they come; cells of a worker that is gone are run by another."""
+        try:
+            from distributed import Client, as_completed
+        except ImportError:
+            raise GridError("engine='dask' needs the extra dask: run `pip install private-rl-gym[dask]`.") from None
+        try:
+            client = Client(  # type: ignore[no-untyped-call]
+                self.scheduler, timeout="5s", set_as_default=False
+            )
+        except (OSError, ValueError) as error:
+            raise GridError(f"There is no Dask scheduler at {self.scheduler} ({type(error).__name__}).") from None
+        with client, client.as_current():
+            by_key: dict[Any, Cell] = {}
+            for cell in cells:
+                future = client.submit(answer, cell, key=f"cell-{cell.key}", pure=True, retries=0)
+                by_key[future] = cell
+            for future in as_completed(list(by_key)):  # type: ignore[no-untyped-call]
+                cell = by_key[future]
+                try:
+                    yield future.result()
+                except Exception as error:  # noqa: BLE001 - a cell that kills its workers; the rest goes on
+                    said = f"{type(error).__name__}: {error}"
+                    yield Answer(
+                        cell, None, f"Dask gave this cell up, after its workers were lost again and again. {said}"
+                    )
+                future.release()
+
+
+def engine_named(name: str, *, workers: int | None, scheduler: str | None) -> Engine:
+    """The engine that was asked for; or a sentence."""
+    if workers is not None and workers < 1:
+        raise GridError(f"workers is {workers}: it must be at least 1.")
+    if name == "dask":
+        if scheduler is None:
+            raise GridError("engine='dask' needs the address of a scheduler: scheduler='tcp://host:8786'.")
+        return OnDask(scheduler)
+    if scheduler is not None:
+        raise GridError(f"scheduler is for engine='dask', and the engine is {name!r}.")
+    if name == "joblib":
+        count = workers or os.cpu_count() or 1
+        return InProcess() if count == 1 else OnJoblib(count)
+    if name == "serial":
+        return InProcess()
+    raise GridError(f"There is no engine {name!r}: choose 'joblib', 'dask' or 'serial'.")

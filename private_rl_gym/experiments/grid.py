@@ -1,0 +1,330 @@
+"""A grid in a file: environment x agent x boundary x epsilon x seed, typed and checked before anything runs.
+
+A TOML file names runs; every list in a run is an axis, and the grid is their product::
+
+    name = "river"
+    users = 5_000
+    seeds = 3
+    environment = { id = "RiverSwim", horizon = 20 }
+
+    [[runs]]
+    agent = "UCBVI"
+    boundary = "open"
+
+    [[runs]]
+    agent = "DPUCBVI"
+    boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, publish_every = 100 }
+
+A list that is one value is written as a list in a list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import private_rl_gym
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, nearest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover - the same library under its older name
+    import tomli as tomllib
+
+__all__ = ["BUILT_IN", "Cell", "Choice", "Grid", "GridError", "grid_of", "read_grid", "read_table"]
+
+FORMAT = 1
+"""Of records: it changes when what a cell does, or what a record holds, changes its meaning."""
+
+BUILT_IN = tuple(
+    sorted(
+        entry.name.removesuffix(".toml")
+        for entry in resources.files("private_rl_gym.experiments").joinpath("grids").iterdir()
+        if entry.name.endswith(".toml")
+    )
+)
+"""Names of the grids that come with the package."""
+
+_GRID_KEYS = frozenset(
+    {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "sweep"}
+)
+_SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
+_RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds"})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something named, with options."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"name": self.name, **self.options}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a pure function of this configuration.
+
+    Attributes:
+        environment, boundary, agent: What runs, with its options.
+        users: How many come.
+        seed: Which of several runs; what is drawn with is derived from all of this.
+        label: What a figure calls the curve; no part of the configuration.
+    """
+
+    environment: Choice
+    boundary: Choice
+    agent: Choice
+    users: int
+    seed: int
+    label: str = field(default="", compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration."""
+        return {
+            "environment": self.environment.to_dict(),
+            "boundary": self.boundary.to_dict(),
+            "agent": self.agent.to_dict(),
+            "users": self.users,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of configuration, package version, environment version (in its id) and format."""
+        return _digest({"cell": self.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}).hex()[:32]
+
+    def stream(self, role: str) -> int:
+        """The seed of one stream of randomness: ``"environment"``, ``"agent"`` or ``"noise"``.
+
+        Users follow from the environment, their number and the seed alone, so that all learners meet the same ones.
+        """
+        basis = self.to_dict()
+        if role == "environment":
+            basis = {key: basis[key] for key in ("environment", "users", "seed")}
+        entropy = int.from_bytes(_digest(basis), "big")
+        words = np.random.SeedSequence(entropy, spawn_key=tuple(role.encode())).generate_state(4)
+        return int.from_bytes(words.tobytes(), "little")
+
+    @property
+    def epsilon(self) -> float | None:
+        """What was asked for, where anything was."""
+        found = self.boundary.options.get("epsilon")
+        return None if found is None else float(found)
+
+
+def _digest(content: Any) -> bytes:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells, and what they are for."""
+
+    name: str
+    title: str
+    about: str
+    cells: tuple[Cell, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name!r}, {len(self.cells)} cells)"
+
+    @property
+    def labels(self) -> list[str]:
+        """Of the curves, in the order of the file."""
+        return list(dict.fromkeys(cell.label for cell in self.cells))
+
+
+def read_table(source: str | Path) -> dict[str, Any]:
+    """The table in a TOML file, or in the built-in grid of that name; or a sentence."""
+    path = Path(source)
+    if path.suffix != ".toml" and not path.is_file():
+        if str(source) not in BUILT_IN:
+            told = nearest(str(source), BUILT_IN)
+            raise GridError(f"There is no file {path} and no built-in grid {str(source)!r}. {told}")
+        text = resources.files("private_rl_gym.experiments").joinpath("grids", f"{source}.toml").read_text("utf-8")
+    else:
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise GridError(f"{path} cannot be read ({type(error).__name__}).") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise GridError(f"{path} is not TOML: {error}.") from None
+
+
+def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None = None) -> Grid:
+    """The grid in a file, or the built-in one of that name; or a sentence.
+
+    Args:
+        source: A path, or a name.
+        users: In place of what the file says, for all runs.
+        seeds: In place of what the file says, for all runs.
+    """
+    content = read_table(source)
+    for key, value in (("users", users), ("seeds", seeds)):
+        if value is not None:
+            content[key] = value
+            for run in content.get("runs", []):
+                if isinstance(run, dict):
+                    run.pop(key, None)
+    return grid_of(content, default_name=Path(source).stem)
+
+
+def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
+    """The grid in a table that was read already."""
+    _known(content, _GRID_KEYS, "The grid")
+    runs = content.get("runs", [{}] if "agent" in content else [])
+    if not isinstance(runs, Sequence) or not runs or not all(isinstance(run, Mapping) for run in runs):
+        raise GridError("The grid has no runs: write [[runs]] tables, each with an agent and a boundary.")
+    shared = {key: content[key] for key in _RUN_KEYS & content.keys()}
+    cells = []
+    for number, run in enumerate(runs):
+        where = f"runs[{number}]"
+        _known(run, _RUN_KEYS, where)
+        cells += list(_cells({**shared, **run}, where))
+    repeated = len(cells) - len({cell.key for cell in cells})
+    if repeated:
+        raise GridError(f"The grid has {repeated} cells twice: two runs say the same, or an axis repeats a value.")
+    for key in ("name", "title", "about"):
+        if not isinstance(content.get(key, ""), str):
+            raise GridError(f"{key} is {content[key]!r}: it must be a string.")
+    name = content.get("name", default_name)
+    return Grid(name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content))
+
+
+def _sweep_options(content: Mapping[str, Any]) -> dict[str, Any]:
+    options = content.get("sweep", {})
+    if not isinstance(options, Mapping):
+        raise GridError(f"sweep is {options!r}: it must be a table.")
+    _known(options, frozenset(_SWEEP_KEYS), "sweep")
+    for key, value in options.items():
+        if not isinstance(value, _SWEEP_KEYS[key]) or isinstance(value, bool):
+            wanted = "a whole number" if _SWEEP_KEYS[key] is int else "a string"
+            raise GridError(f"sweep.{key} is {value!r}: it must be {wanted}.")
+    return dict(options)
+
+
+def _known(table: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise GridError(f"{where} has an unknown key {key!r}. {nearest(key, keys)}")
+
+
+def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
+    """The product of a run's axes."""
+    parts = {}
+    for part, catalogue, naming in (
+        ("environment", ENVIRONMENTS, "id"),
+        ("boundary", BOUNDARIES, "name"),
+        ("agent", AGENTS, "name"),
+    ):
+        if part not in run:
+            raise GridError(f"{where} names no {part}. One of: {', '.join(catalogue)}.")
+        parts[part] = _alternatives(run[part], catalogue, naming, f"{where}.{part}")
+    users = _integers(run.get("users"), f"{where}.users", least=1)
+    seeds = run.get("seeds", 1)
+    numbers = _integers(seeds, f"{where}.seeds", least=0)
+    if not isinstance(seeds, list):
+        if numbers[0] < 1:
+            raise GridError(f"{where}.seeds is {seeds}: it must be at least 1, or a list of seeds.")
+        numbers = list(range(numbers[0]))
+    label = run.get("label")
+    if label is not None and not isinstance(label, str):
+        raise GridError(f"{where}.label is {label!r}: it must be a string.")
+    varying = {part: _varying(found) for part, found in parts.items()}
+    several = {part for part, found in parts.items() if len({choice.name for choice in found}) > 1}
+    for environment in parts["environment"]:
+        for boundary, agent, count in itertools.product(parts["boundary"], parts["agent"], users):
+            said = label or f"{agent.name}, {boundary.name}"
+            for part, choice in (("environment", environment), ("boundary", boundary), ("agent", agent)):
+                if part in several and (label or part == "environment"):
+                    said += f", {choice.name}"
+                axes = sorted(varying[part] & choice.options.keys())
+                said += "".join(f", {key} = {_plain(choice.options[key])}" for key in axes)
+            said += f", {count} users" if len(users) > 1 else ""
+            for seed in numbers:
+                yield Cell(environment, boundary, agent, count, seed, said)
+
+
+def _varying(choices: list[Choice]) -> set[str]:
+    """Options that are not the same in all of them."""
+    names = set().union(*(choice.options for choice in choices))
+    return {name for name in names if len({_digest(choice.options.get(name)) for choice in choices}) > 1}
+
+
+def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> list[Choice]:
+    """Every combination of what is named and of the lists in its options."""
+    choices = []
+    for one in given if isinstance(given, list) else [given]:
+        table = {naming: one} if isinstance(one, str) else one
+        if not isinstance(table, Mapping) or naming not in table:
+            raise GridError(f"{where} is {one!r}: write a name, or a table with {naming} = and options.")
+        entry = catalogue.find(table[naming], where)
+        options = {key: table[key] for key in sorted(table) if key != naming}
+        entry.check(options, where)
+        values = [value if isinstance(value, list) else [value] for value in options.values()]
+        for key, axis in zip(options, values, strict=True):
+            if not axis:
+                raise GridError(f"{where}.{key} is an empty list: an axis needs values.")
+            for value in axis:
+                _check_type(value, entry.options[key], f"{where}.{key}")
+        choices += [
+            Choice(entry.name, dict(zip(options, combination, strict=True)))
+            for combination in itertools.product(*values)
+        ]
+    return choices
+
+
+def _check_type(value: Any, parameter: Any, where: str) -> None:
+    """Refuse what can be no value of this option, by its default and its annotation."""
+    if not isinstance(value, bool | int | float | str | list):
+        raise GridError(f"{where} is {value!r}: it must be a number, a string, true or false.")
+    said = str(parameter.annotation)
+    numeric, words, flags = ("int" in said or "float" in said), ("str" in said or "Literal" in said), "bool" in said
+    if "Bonus" in said or "Calibration" in said:
+        words = True
+    if not (numeric or words or flags):
+        return
+    fine = (
+        (isinstance(value, bool) and flags)
+        or (isinstance(value, int | float) and not isinstance(value, bool) and numeric)
+        or (isinstance(value, str) and words)
+        or isinstance(value, list)
+    )
+    if isinstance(value, float) and "float" not in said and numeric:
+        fine = value.is_integer()
+    if not fine:
+        wanted = " or ".join(
+            word for word, used in (("a number", numeric), ("a string", words), ("true or false", flags)) if used
+        )
+        raise GridError(f"{where} is {value!r}: it must be {wanted}.")
+
+
+def _integers(value: Any, where: str, *, least: int) -> list[int]:
+    numbers = value if isinstance(value, list) else [value]
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise GridError(f"{where} is {number!r}: it must be a whole number of at least {least}.")
+    if not numbers:
+        raise GridError(f"{where} is an empty list.")
+    return list(numbers)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

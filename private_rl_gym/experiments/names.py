@@ -1,0 +1,142 @@
+"""What experiments can name: environments, boundaries and agents, with a line on each."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import private_rl_gym
+from private_rl_gym import agents, wrappers
+
+__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "GridError", "Named", "nearest"]
+
+
+class GridError(ValueError):
+    """Something that an experiment asks for and that there is not; the sentence says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something that can be named.
+
+    Attributes:
+        name: How it is written down.
+        summary: One line.
+        kind: The class.
+        reserved: Options that are not for whoever names it, because they follow from the rest.
+    """
+
+    name: str
+    summary: str
+    kind: type
+    reserved: frozenset[str] = frozenset()
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """What may be said of it, by name; agents pass what they do not know to their parents."""
+        found: dict[str, inspect.Parameter] = {}
+        for kind in inspect.getmro(self.kind):
+            if "__init__" not in kind.__dict__:
+                continue
+            parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+            for parameter in parameters:
+                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                    found.setdefault(parameter.name, parameter)
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                break
+        return {name: found[name] for name in found if name not in self.reserved and name != "self"}
+
+    def check(self, options: Mapping[str, Any], where: str) -> None:
+        """Refuse options that there are not."""
+        for name in options:
+            if name not in self.options:
+                raise GridError(f"{where}: {self.name} has no option {name!r}. {nearest(name, self.options)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name."""
+    names = sorted(known)
+    by_lower = {_plain(candidate): candidate for candidate in names}
+    close = difflib.get_close_matches(_plain(name), list(by_lower), n=1, cutoff=0.5)
+    if close:
+        return f"Did you mean {by_lower[close[0]]!r}?"
+    return f"There {'are' if names else 'is nothing'}{' ' + ', '.join(names) if names else ''}."
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _summary(kind: type) -> str:
+    return inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
+
+
+class Catalogue(Mapping[str, Named]):
+    """Names that are found however they are written: ``dpucbvi``, ``DP-UCBVI`` and ``DPUCBVI`` are one."""
+
+    def __init__(self, what: str, entries: Iterable[Named], aliases: Mapping[str, str] | None = None) -> None:
+        self.what = what
+        self._entries = {entry.name: entry for entry in entries}
+        self._found = {_plain(name): name for name in self._entries}
+        for alias, name in (aliases or {}).items():
+            self._found.setdefault(_plain(alias), name)
+
+    def __getitem__(self, name: str) -> Named:
+        return self._entries[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, name: Any, where: str) -> Named:
+        """The entry of that name, or a sentence with the nearest one."""
+        found = self._found.get(_plain(name)) if isinstance(name, str) else None
+        if found is None:
+            raise GridError(f"{where}: there is no {self.what} {name!r}. {nearest(str(name), self._entries)}")
+        return self._entries[found]
+
+
+def _environments() -> Catalogue:
+    entries, aliases = [], {}
+    for identity, (module, name) in private_rl_gym.ENVIRONMENTS.items():
+        kind = getattr(importlib.import_module(f"private_rl_gym.envs.{module}"), name)
+        entries.append(
+            Named(identity, _summary(kind), kind, frozenset({"render_mode", "observe_time", "observe_features"}))
+        )
+        aliases[name] = identity
+        aliases[identity.split("/")[1]] = identity
+    return Catalogue("environment", entries, aliases)
+
+
+_GIVEN = frozenset({"env", "users", "seed", "secure", "statistic", "horizon"})
+
+ENVIRONMENTS = _environments()
+BOUNDARIES = Catalogue(
+    "boundary",
+    [
+        Named("open", _summary(wrappers.OpenBillboard), wrappers.OpenBillboard, _GIVEN),
+        Named("jdp", _summary(wrappers.JDPBillboard), wrappers.JDPBillboard, _GIVEN),
+        Named("ldp", _summary(wrappers.LDPUserSide), wrappers.LDPUserSide, _GIVEN),
+        Named("sdp", _summary(wrappers.SDPShuffler), wrappers.SDPShuffler, _GIVEN),
+    ],
+    {"OpenBillboard": "open", "JDPBillboard": "jdp", "LDPUserSide": "ldp", "SDPShuffler": "sdp"},
+)
+AGENTS = Catalogue(
+    "agent",
+    [
+        Named(
+            name,
+            _summary(getattr(agents, name)),
+            getattr(agents, name),
+            frozenset({"policy", "env", "verbose", "tensorboard_log", "seed"}),
+        )
+        for name in agents.__all__
+        if name != "Agent"
+    ],
+)

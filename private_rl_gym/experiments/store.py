@@ -1,0 +1,213 @@
+"""One directory, one record a cell: written whole or not at all, and read by whoever comes next.
+
+A store holds ``store.json``, which says what it is, ``records/`` with a Parquet file for every finished cell, and
+``failed/`` with the traceback of every cell that raised. A record is written to ``incoming/`` and moved into place, so
+that no reader ever sees half of one; several processes may share a store, and the same cell gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.experiments.cell import Outcome
+from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.names import GridError
+
+__all__ = ["Record", "Store", "StoreError", "pack", "unpack"]
+
+FORMAT = 1
+_ABOUT = b"private_rl_gym"
+_FOLDERS = ("records", "failed", "incoming")
+
+
+class StoreError(GridError):
+    """A directory that is no store, or cannot be written to; nothing was touched."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A finished cell, as it was read: see :class:`~private_rl_gym.experiments.cell.Outcome`."""
+
+    key: str
+    about: dict[str, Any]
+    users: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def epsilon(self) -> float:
+        """What was really promised; infinite for nothing."""
+        found = self.about["epsilon"]
+        return float("inf") if found is None else float(found)
+
+
+def pack(outcome: Outcome) -> bytes:
+    """A record's bytes; the same for the same outcome."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    about = json.dumps(outcome.about, sort_keys=True).encode()
+    columns = {"users": outcome.users, "regret": outcome.regret, "noise": outcome.noise}
+    table = pa.table(columns).replace_schema_metadata({_ABOUT: about})
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd")
+    return content.getvalue()
+
+
+def unpack(key: str, content: bytes) -> Record:
+    """What ``pack`` made."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(io.BytesIO(content))
+    about = json.loads(table.schema.metadata[_ABOUT])
+    users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
+    return Record(key, about, users, regret, noise)
+
+
+class Store:
+    """A directory of records.
+
+    Args:
+        path: Where it is. A directory that is not there yet, or is empty, becomes a store when it is first written to.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._ready = False
+        if self.path.is_dir():
+            self._check()
+        elif self.path.exists():
+            raise StoreError(f"{self.path} is a file: a store is a directory.")
+
+    def _check(self) -> None:
+        """Whether this directory is a store that this version can use."""
+        label = self.path / "store.json"
+        if not label.is_file():
+            if any(entry.name not in _FOLDERS for entry in self.path.iterdir()):  # else killed while it was made
+                raise StoreError(
+                    f"{self.path} is not a store: it has files, and no store.json. Name an empty directory, or a new "
+                    "one."
+                )
+            return
+        try:
+            found = json.loads(label.read_text("utf-8"))
+            kind, version = found["store"], int(found["format"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{label} is no label of a store, or is damaged ({type(error).__name__}).") from None
+        if kind != "private_rl_gym":
+            raise StoreError(f"{self.path} is a store of {kind}, not of private_rl_gym.")
+        if version > FORMAT:
+            raise StoreError(
+                f"{self.path} was written by a newer version, in format {version}; this one knows format {FORMAT}. "
+                "Update private_rl_gym, or take another directory."
+            )
+
+    def prepare(self) -> None:
+        """Make the directory a store, if it is none yet, and see that it can be written to."""
+        if self._ready:
+            return
+        try:
+            for folder in _FOLDERS:
+                (self.path / folder).mkdir(parents=True, exist_ok=True)
+            if not (self.path / "store.json").is_file():
+                self._write(
+                    self.path / "store.json", json.dumps({"store": "private_rl_gym", "format": FORMAT}).encode()
+                )
+            probe = self.path / "incoming" / self._temporary_name()
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written to ({error.strerror or type(error).__name__}).") from None
+        self._sweep_up()
+        self._ready = True
+
+    def __contains__(self, cell: Cell) -> bool:
+        return self._place(cell.key).is_file()
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Cells without a record, in their order."""
+        return [cell for cell in cells if cell not in self]
+
+    def add(self, cell: Cell, content: bytes) -> None:
+        """Write a finished cell: whole, on disk, or not at all. A failure of the past is forgotten."""
+        self.prepare()
+        place = self._place(cell.key)
+        place.parent.mkdir(exist_ok=True)
+        self._write(place, content)
+        self._failure(cell.key).unlink(missing_ok=True)
+
+    def add_failure(self, cell: Cell, said: str) -> None:
+        """Write down why a cell has no record."""
+        self.prepare()
+        about = {"config": cell.to_dict(), "label": cell.label, "traceback": said}
+        self._write(self._failure(cell.key), json.dumps(about, indent=2, sort_keys=True).encode())
+
+    def failure(self, cell: Cell) -> str | None:
+        """The traceback of a cell that failed, if it did."""
+        place = self._failure(cell.key)
+        return None if not place.is_file() else str(json.loads(place.read_text("utf-8"))["traceback"])
+
+    def get(self, key: str) -> Record:
+        """A record by its key, or by the beginning of one."""
+        found = sorted((self.path / "records").glob(f"*/{key}*.parquet")) if len(key) >= 2 else []
+        if len(found) != 1:
+            said = "no record" if not found else f"{len(found)} records"
+            raise StoreError(f"{self.path} has {said} whose key begins with {key!r}.")
+        return unpack(found[0].stem, found[0].read_bytes())
+
+    def read(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Record]]:
+        """The records of those cells that have one."""
+        for cell in cells:
+            place = self._place(cell.key)
+            if place.is_file():
+                yield cell, unpack(cell.key, place.read_bytes())
+
+    def _place(self, key: str) -> Path:
+        return self.path / "records" / key[:2] / f"{key}.parquet"
+
+    def _failure(self, key: str) -> Path:
+        return self.path / "failed" / f"{key}.json"
+
+    @staticmethod
+    def _temporary_name() -> str:
+        return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
+
+    def _write(self, target: Path, content: bytes) -> None:
+        """To a file of its own, down to the disk, and then into place."""
+        temporary = self.path / "incoming" / self._temporary_name()
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _sweep_up(self) -> None:
+        """Remove what processes of this machine left behind that are no more."""
+        for leftover in (self.path / "incoming").iterdir():
+            host, _, rest = leftover.name.rpartition("-")[0].rpartition("-")
+            if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):
+                leftover.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True

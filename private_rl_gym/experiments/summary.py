@@ -1,0 +1,182 @@
+"""What a sweep found, as numbers: one row a curve, with confidence over seeds. CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.store import Record
+
+__all__ = ["HEADER", "Curve", "as_csv", "as_latex", "as_markdown", "curves_csv", "rows", "summarize"]
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """The runs of one label, seed by seed.
+
+    Attributes:
+        label: What figures call it.
+        asked: The epsilon that was asked for; None where none was.
+        epsilon, delta: What is really promised; infinite for nothing.
+        covers: Which data are protected.
+        promise: The ledger's line.
+        users: ``[point]``, after how many users.
+        regret, noise: ``[seed, point]``.
+    """
+
+    label: str
+    asked: float | None
+    epsilon: float
+    delta: float
+    covers: str
+    promise: str
+    users: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def seeds(self) -> int:
+        """How many runs there are."""
+        return len(self.regret)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:  # [point]
+        """Mean regret."""
+        return np.asarray(self.regret.mean(axis=0))
+
+    @property
+    def half_width(self) -> NDArray[np.float64]:  # [point]
+        """Of a 95 % confidence interval of the mean, by Student's t; not a number for a single run."""
+        from scipy.stats import t
+
+        if self.seeds < 2:
+            return np.full(self.regret.shape[1], math.nan)
+        error = self.regret.std(axis=0, ddof=1) / math.sqrt(self.seeds)
+        return np.asarray(error * t.ppf(0.5 + CONFIDENCE / 2.0, self.seeds - 1))
+
+
+def summarize(found: Iterable[tuple[Cell, Record]]) -> list[Curve]:
+    """Records by label, in the order of the grid; seeds in theirs."""
+    by_label: dict[str, list[tuple[Cell, Record]]] = {}
+    for cell, record in found:
+        by_label.setdefault(cell.label, []).append((cell, record))
+    curves = []
+    for label, runs in by_label.items():
+        runs.sort(key=lambda run: run[0].seed)
+        cell, first = runs[0]
+        curves.append(
+            Curve(
+                label=label,
+                asked=cell.epsilon,
+                epsilon=first.epsilon,
+                delta=float(first.about["delta"]),
+                covers=str(first.about["covers"]),
+                promise=str(first.about["promise"]),
+                users=first.users,
+                regret=np.array([record.regret for _, record in runs]),
+                noise=np.array([record.noise for _, record in runs]),
+            )
+        )
+    return curves
+
+
+HEADER = ("learner", "true epsilon", "delta", "asked", "protects", "users", "seeds", "regret", "+/-", "last noise")
+
+
+def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
+    """The table, a row a curve, as text."""
+    found: list[tuple[str, ...]] = []
+    for curve in curves:
+        half = curve.half_width[-1]
+        private = math.isfinite(curve.epsilon)
+        found.append(
+            (
+                curve.label,
+                f"{curve.epsilon:.4g}" if private else "inf",
+                f"{curve.delta:g}" if private else "",
+                "" if curve.asked is None else f"{curve.asked:g}",
+                curve.covers if private else "nothing",
+                f"{curve.users[-1]}",
+                f"{curve.seeds}",
+                f"{curve.mean[-1]:.1f}",
+                "" if math.isnan(half) else f"{half:.1f}",
+                f"{curve.noise[:, -1].mean():.3g}",
+            )
+        )
+    return found
+
+
+def as_csv(curves: Sequence[Curve]) -> str:
+    """The table, for machines."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows(rows(curves))
+    return out.getvalue()
+
+
+def curves_csv(curves: Sequence[Curve]) -> str:
+    """All points of all curves: what figures draw."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("learner", "users", "mean regret", "95 % half width", "lowest", "highest", "mean noise"))
+    for curve in curves:
+        points = zip(
+            curve.users,
+            curve.mean,
+            curve.half_width,
+            curve.regret.min(0),
+            curve.regret.max(0),
+            curve.noise.mean(0),
+            strict=True,
+        )
+        writer.writerows(
+            (curve.label, int(users), *(repr(float(number)) for number in rest)) for users, *rest in points
+        )
+    return out.getvalue()
+
+
+def as_markdown(curves: Sequence[Curve]) -> str:
+    """The table, for a README."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows(curves)]
+    return "\n".join(lines) + "\n"
+
+
+_SPECIAL = {
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+}
+
+
+def as_latex(curves: Sequence[Curve]) -> str:
+    """The table, for a paper (booktabs)."""
+
+    def safe(text: str) -> str:
+        return (
+            "".join(_SPECIAL.get(letter, letter) for letter in text.replace("+/-", "$\\pm$"))
+            if text != "+/-"
+            else "$\\pm$"
+        )
+
+    lines = [r"\begin{tabular}{l" + "r" * (len(HEADER) - 1) + "}", r"\toprule"]
+    lines.append(" & ".join(safe(name) for name in HEADER) + r" \\")
+    lines.append(r"\midrule")
+    lines += [" & ".join(safe(cell) for cell in row) + r" \\" for row in rows(curves)]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"

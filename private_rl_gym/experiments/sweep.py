@@ -1,0 +1,83 @@
+"""Run what is missing of a grid, and write down every cell as it finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from private_rl_gym.experiments.cell import build
+from private_rl_gym.experiments.engines import Answer, Engine
+from private_rl_gym.experiments.grid import Cell, Grid
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.store import Store, StoreError
+
+__all__ = ["Tally", "check", "sweep"]
+
+
+@dataclass(slots=True)
+class Tally:
+    """How a sweep went."""
+
+    cells: int
+    there: int = 0  # before it began
+    done: int = 0
+    failed: list[Cell] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """For whoever waited."""
+        said = f"{self.done} of {self.cells} cells run"
+        said += f", {self.there} were there" if self.there else ""
+        return said + (f", {len(self.failed)} failed" if self.failed else "") + "."
+
+
+def check(grid: Grid) -> None:
+    """Build every stack of a grid once, so that what is wrong is said before anything runs."""
+    seen = set()
+    for cell in grid.cells:
+        stack = (cell.environment.name, str(cell.environment.options), str(cell.boundary), str(cell.agent), cell.users)
+        if stack in seen:
+            continue
+        seen.add(stack)
+        try:
+            build(cell)
+        except (ValueError, TypeError) as error:
+            raise GridError(f"{cell.label}: {error}") from None
+
+
+def sweep(
+    grid: Grid, store: Store, engine: Engine, told: Callable[[Tally, Answer | None], None] = lambda *_: None
+) -> Tally:
+    """Run the cells that have no record.
+
+    Args:
+        grid: What is wanted.
+        store: Where records are and go; one that was never written to becomes a store.
+        engine: Where cells run.
+        told: Called at the start, with None, and after every cell.
+    """
+    missing = store.missing(grid.cells)
+    tally = Tally(cells=len(grid.cells), there=len(grid.cells) - len(missing))
+    store.prepare()
+    told(tally, None)
+    for found in engine.run(missing) if missing else ():
+        _write(store, found)
+        if found.content is None:
+            tally.failed.append(found.cell)
+        else:
+            tally.done += 1
+        told(tally, found)
+    return tally
+
+
+def _write(store: Store, found: Answer) -> None:
+    try:
+        if found.content is None:
+            store.add_failure(found.cell, found.failure or "")
+        else:
+            store.add(found.cell, found.content)
+    except OSError as error:
+        raise StoreError(
+            f"{store.path} cannot be written to any more ({error.strerror or type(error).__name__}). What is there is "
+            "whole; make room, and run the same again for what is missing."
+        ) from None

@@ -1,0 +1,192 @@
+"""Grids: what is named, checked and expanded, and seeds that follow from configurations."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from private_rl_gym.experiments.cell import build, run_cell
+from private_rl_gym.experiments.grid import BUILT_IN, Cell, Choice, GridError, grid_of, read_grid
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS
+from private_rl_gym.experiments.sweep import check
+
+SMALL = {"id": "RiverSwim", "horizon": 4}
+
+
+def grid(**change):
+    fine = {"users": 20, "environment": SMALL, "boundary": "open", "agent": "UCBVI"}
+    return grid_of({**fine, **change})
+
+
+def test_every_list_is_an_axis():
+    found = grid(
+        seeds=2,
+        runs=[
+            {"agent": ["UCBVI", {"name": "PUCB", "bonus_scale": [0.1, 0.2]}]},
+            {"agent": "dp-ucbvi", "boundary": {"name": "jdp", "epsilon": [1.0, 2.0], "delta": 1e-6}, "users": [10, 30]},
+        ],
+    )
+    assert len(found.cells) == 2 * (3 + 4)
+    assert found.labels == [
+        "UCBVI, open",
+        "PUCB, open, bonus_scale = 0.1",
+        "PUCB, open, bonus_scale = 0.2",
+        "DPUCBVI, jdp, epsilon = 1, 10 users",
+        "DPUCBVI, jdp, epsilon = 1, 30 users",
+        "DPUCBVI, jdp, epsilon = 2, 10 users",
+        "DPUCBVI, jdp, epsilon = 2, 30 users",
+    ]
+    assert len({cell.key for cell in found.cells}) == len(found.cells)
+    nested = grid(environment={"id": "HardMDP", "instance": [[0, 0], [0, 1]], "n": 2, "m": 1, "horizon": 4})
+    assert [cell.environment.options["instance"] for cell in nested.cells] == [[0, 0], [0, 1]]
+    assert build(nested.cells[1]).horizon == 4
+
+
+def test_names_are_found_however_they_are_written():
+    assert AGENTS.find("dp_ucbvi", "").name == "DPUCBVI"
+    assert BOUNDARIES.find("JDPBillboard", "").name == "jdp"
+    assert ENVIRONMENTS.find("riverswim", "").name == "PrivateRL/RiverSwim-v0"
+    for catalogue in (AGENTS, BOUNDARIES, ENVIRONMENTS):
+        for name, entry in catalogue.items():
+            assert entry.summary.endswith("."), name
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"agent": "DPUCBV"}, r"there is no agent 'DPUCBV'\. Did you mean 'DPUCBVI'\?"),
+        ({"boundary": "jpd"}, r"there is no boundary 'jpd'\. Did you mean 'jdp'"),
+        ({"environment": "RiverSwimm"}, r"there is no environment 'RiverSwimm'. Did you mean 'PrivateRL/RiverSwim-v0'"),
+        ({"boundary": {"name": "jdp", "epsilom": 1.0}}, r"jdp has no option 'epsilom'. Did you mean 'epsilon'"),
+        (
+            {"agent": {"name": "UCBVI", "bonus_scal": 1.0}},
+            r"UCBVI has no option 'bonus_scal'. Did you mean 'bonus_scale'",
+        ),
+        ({"environment": {"id": "RiverSwim", "observe_time": True}}, r"has no option 'observe_time'"),
+        ({"boundary": {"name": "jdp", "epsilon": "one"}}, r"boundary.epsilon is 'one': it must be a number"),
+        ({"boundary": {"name": "jdp", "epsilon": []}}, r"epsilon is an empty list"),
+        ({"boundary": {"epsilon": 1.0}}, r"write a name, or a table with name = and options"),
+        ({"users": 0}, r"users is 0: it must be a whole number of at least 1"),
+        ({"users": 2.5}, r"users is 2.5"),
+        ({"users": True}, r"users is True"),
+        ({"seeds": 0}, r"seeds is 0: it must be at least 1"),
+        ({"seeds": [1, 1]}, r"1 cells twice"),
+        ({"usres": 5}, r"The grid has an unknown key 'usres'. Did you mean 'users'"),
+        ({"runs": [{"agnt": "UCBVI"}]}, r"runs\[0\] has an unknown key 'agnt'. Did you mean 'agent'"),
+        ({"runs": []}, r"The grid has no runs"),
+        ({"runs": [{"label": 3}]}, r"runs\[0\].label is 3"),
+        ({"title": 3}, r"title is 3"),
+        ({"sweep": {"worker": 2}}, r"sweep has an unknown key 'worker'. Did you mean 'workers'"),
+        ({"sweep": {"workers": "two"}}, r"sweep.workers is 'two': it must be a whole number"),
+        ({"sweep": 3}, r"sweep is 3"),
+    ],
+)
+def test_a_wrong_grid_gets_a_sentence(change, sentence):
+    with pytest.raises(GridError, match=sentence):
+        grid(**change)
+
+
+def test_a_grid_without_parts_gets_a_sentence():
+    with pytest.raises(GridError, match=r"names no boundary\. One of: open, jdp, ldp, sdp"):
+        grid_of({"users": 5, "environment": "RiverSwim", "agent": "UCBVI"})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"boundary": {"name": "jdp", "epsilon": -1.0}}, r"epsilon is -1"),
+        ({"boundary": {"name": "jdp", "epsilon": 1.0, "counting": "tree"}}, r"There is no counting 'tree'"),
+        ({"agent": "OPPO"}, r"does not say what may be known of it"),
+        ({"environment": {"id": "RiverSwim", "variant": "styx"}}, r"styx"),
+        ({"agent": {"name": "UCBVI", "bonus_scale": -1.0}}, r"bonus_scale is -1"),
+    ],
+)
+def test_what_cannot_be_built_is_said_before_anything_runs(change, sentence):
+    with pytest.raises(GridError, match=sentence):
+        check(grid(**change))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_grids_can_be_run(name):
+    found = read_grid(name)
+    check(found)
+    assert found.about
+    assert len(found.cells) >= 15
+
+
+def test_a_file_is_read_and_its_numbers_can_be_replaced(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'environment = "RiverSwim"\nusers = 7\nseeds = 3\n[[runs]]\nagent = "UCBVI"\nboundary = "open"\nusers = 9\n'
+    )
+    assert {cell.users for cell in read_grid(path).cells} == {9}
+    found = read_grid(path, users=5, seeds=2)
+    assert [(cell.users, cell.seed) for cell in found.cells] == [(5, 0), (5, 1)]
+    assert found.name == "mine"
+    (tmp_path / "bad.toml").write_text("users = = 3")
+    for source, sentence in (
+        (tmp_path / "no.toml", "cannot be read"),
+        (tmp_path / "bad.toml", "is not TOML"),
+        ("riverswin", "no built-in grid 'riverswin'. Did you mean 'riverswim'"),
+    ):
+        with pytest.raises(GridError, match=sentence):
+            read_grid(source)
+
+
+CELL = Cell(
+    Choice("PrivateRL/RiverSwim-v0", {"horizon": 4}),
+    Choice("jdp", {"epsilon": 1.0, "delta": 1e-6}),
+    Choice("DPUCBVI"),
+    30,
+    0,
+)
+
+
+def test_streams_are_derived_from_the_configuration():
+    """Apart from each other, and nothing like seed + i; users are the same for every learner."""
+    other_agent = Cell(CELL.environment, CELL.boundary, Choice("PUCB"), 30, 0)
+    other_seed = Cell(CELL.environment, CELL.boundary, CELL.agent, 30, 1)
+    roles = ("environment", "agent", "noise")
+    streams = {role: CELL.stream(role) for role in roles}
+    assert len(set(streams.values())) == 3
+    assert other_agent.stream("environment") == streams["environment"]
+    assert other_agent.stream("agent") != streams["agent"]
+    for role in roles:
+        assert abs(other_seed.stream(role) - streams[role]) > 2**32
+    assert CELL.key != other_agent.key != other_seed.key
+    assert replace(CELL, label="another").key == CELL.key
+
+
+def test_a_cell_is_the_same_in_another_process(tmp_path):
+    code = (
+        "import json; from private_rl_gym.experiments.grid import *;"
+        "from private_rl_gym.experiments.cell import run_cell;"
+        "cell = Cell(Choice('PrivateRL/RiverSwim-v0', {'horizon': 4}), Choice('jdp', {'epsilon': 1.0, 'delta': 1e-6}),"
+        "Choice('DPUCBVI'), 30, 0); print(json.dumps([cell.key, cell.stream('noise'), run_cell(cell).regret.tolist()]))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    assert json.loads(done.stdout) == [CELL.key, CELL.stream("noise"), run_cell(CELL).regret.tolist()]
+
+
+def test_what_a_cell_says_is_exact():
+    """Against serving user after user by hand."""
+    outcome = run_cell(CELL)
+    agent = build(CELL)
+    model, regret = agent.board.unwrapped.model, []
+    for _ in range(CELL.users):
+        regret.append(model.optimal_value() - model.value_of(agent.policy))
+        agent.board.serve(agent.policy, 1, rng=agent.rng)
+    np.testing.assert_allclose(outcome.regret, np.cumsum(regret)[outcome.users - 1], atol=1e-12)
+    assert outcome.users[-1] == CELL.users
+    assert outcome.about["regret"] == outcome.regret[-1]
+    assert outcome.noise[-1] == agent.board.release.noise_std["m"]
+    assert outcome.about["epsilon"] == 1.0
+    assert "seeded noise" in outcome.about["promise"]
+    rlsvi = run_cell(Cell(CELL.environment, Choice("open"), Choice("RLSVI", {"bonus": "theory"}), 30, 0)).about
+    assert rlsvi["covers"] == "rewards"
+    assert rlsvi["epsilon"] > 0

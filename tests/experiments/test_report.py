@@ -1,0 +1,152 @@
+"""Figures, tables and the report of a sweep."""
+
+import csv
+import io
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from private_rl_gym.commands.pictures import draw_all
+from private_rl_gym.experiments.engines import InProcess
+from private_rl_gym.experiments.grid import grid_of
+from private_rl_gym.experiments.store import Store
+from private_rl_gym.experiments.summary import as_csv, as_latex, as_markdown, summarize
+from private_rl_gym.experiments.sweep import sweep
+
+GRID = grid_of(
+    {
+        "name": "small",
+        "title": "A small <grid> & its title",
+        "about": "What it is for.",
+        "users": 60,
+        "seeds": 3,
+        "environment": {"id": "RiverSwim", "horizon": 4},
+        "runs": [
+            {"label": "open", "agent": "UCBVI", "boundary": "open"},
+            {"label": "jdp", "agent": "DPUCBVI", "boundary": {"name": "jdp", "epsilon": [1.0, 10.0], "delta": 1e-6}},
+            {
+                "label": "printed",
+                "agent": "DPUCBVI",
+                "boundary": {"name": "jdp", "epsilon": 1.0, "calibration": "paper"},
+            },
+        ],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    store = Store(folder / "store")
+    sweep(GRID, store, InProcess())
+    return store, folder / "out", draw_all(GRID, store, folder / "out")
+
+
+def test_curves_are_means_with_confidence(drawn):
+    curves = {curve.label: curve for curve in summarize(drawn[0].read(GRID.cells))}
+    assert list(curves) == GRID.labels
+    curve = curves["jdp, epsilon = 10"]
+    assert curve.seeds == 3
+    finals = curve.regret[:, -1]
+    assert curve.mean[-1] == pytest.approx(finals.mean())
+    assert curve.half_width[-1] == pytest.approx(4.30265 * finals.std(ddof=1) / math.sqrt(3), rel=1e-4)
+    assert (curve.epsilon, curve.asked) == (10.0, 10.0)
+    assert (curves["printed"].epsilon, curves["printed"].asked) == (2.0, 1.0)
+    assert math.isinf(curves["open"].epsilon)
+
+
+def test_tables_hold_the_same_numbers(drawn):
+    curves = summarize(drawn[0].read(GRID.cells))
+    rows = list(csv.DictReader(io.StringIO(as_csv(curves))))
+    assert [row["learner"] for row in rows] == GRID.labels
+    assert [row["true epsilon"] for row in rows] == ["inf", "1", "10", "2"]
+    markdown, latex = as_markdown(curves), as_latex(curves)
+    for row in rows:
+        assert f"| {row['regret']} |" in markdown
+        assert f"& {row['regret']} &" in latex
+    assert latex.startswith(r"\begin{tabular}")
+    assert r"\%" not in markdown
+
+
+def test_every_figure_is_there_in_every_format_and_is_the_same_again(drawn, tmp_path):
+    store, out, paths = drawn
+    assert {path.name for path in paths} == {
+        *(f"{name}.{kind}" for name in ("regret", "privacy", "noise") for kind in ("png", "svg", "pdf")),
+        "report.html",
+    }
+    for name in ("regret", "privacy", "noise"):
+        picture = np.asarray(Image.open(out / f"{name}.png").convert("L"))
+        assert picture.std() > 5  # something is drawn
+    again = draw_all(GRID, store, tmp_path)
+    for first, second in zip(paths, again, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+    points = list(csv.DictReader(io.StringIO((out / "curves.csv").read_text())))
+    assert {row["learner"] for row in points} == set(GRID.labels)
+    assert float(points[-1]["users"]) == 60
+
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.sources, self.text = [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.sources += [value for name, value in attrs if name in ("src", "href", "xlink:href") and value]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_report_stands_alone(drawn):
+    text = drawn[2][-1].read_text("utf-8")
+    page = Page()
+    page.feed(text)
+    assert all(source.startswith("#") for source in page.sources)  # nothing is fetched
+    assert "script" not in page.tags
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#|&quot;#|\"#)", text)
+    assert page.tags.count("figure") == 3
+    assert "A small <grid> & its title" in page.text
+    assert page.text.count('"neighbours": "replace one user"') == 2 * len(GRID.cells)  # each, and together
+    for word in ("private_rl_gym 0.", "gymnasium", "12 of 12 cells", "printed as epsilon = 1"):
+        assert word in page.text
+
+
+def browser():
+    return next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
+
+
+@pytest.mark.slow
+def test_the_report_opens_in_a_browser_without_a_network(drawn, tmp_path):
+    if browser() is None:
+        pytest.skip("no Chromium here: .ci/run installs it where it may")
+    page, picture = drawn[2][-1], tmp_path / "page.png"
+    quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
+    offline = ["--host-resolver-rules=MAP * ~NOTFOUND"]
+    shot = [browser(), *quiet, *offline, "--window-size=1100,2400", f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(shot, check=True, capture_output=True, timeout=120)
+    seen = np.asarray(Image.open(picture).convert("RGB"))
+    assert seen.shape[0] >= 2000
+    assert seen.std() > 10  # figures and text are painted
+    dumped = subprocess.run(
+        [browser(), *quiet, *offline, "--dump-dom", page.as_uri()], check=True, capture_output=True, timeout=120
+    )
+    found = Page()
+    found.feed(dumped.stdout.decode())
+    assert found.tags.count("svg") == 3
+    assert found.tags.count("tr") == 1 + len(GRID.labels)

@@ -1,0 +1,145 @@
+"""The commands that run and show experiments."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from private_rl_gym import agents
+from private_rl_gym.cli import app
+from private_rl_gym.experiments.grid import BUILT_IN
+
+GRID = """
+users = 40
+seeds = 2
+environment = { id = "RiverSwim", horizon = 4 }
+[sweep]
+engine = "serial"
+[[runs]]
+agent = "UCBVI"
+boundary = "open"
+[[runs]]
+agent = "DPUCBVI"
+boundary = { name = "jdp", epsilon = 1.0, delta = 1e-6 }
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def swept(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text(GRID)
+    done = run("sweep", grid, "--store", tmp_path / "runs")
+    assert done.exit_code == 0, done.output
+    return grid, tmp_path / "runs", done
+
+
+def test_everything_that_can_be_named_is_listed():
+    found = json.loads(run("list", "--json").stdout)
+    assert set(found) == {"environments", "boundaries", "agents", "grids"}
+    assert set(found["agents"]) == set(agents.__all__) - {"Agent"}
+    assert set(found["grids"]) == set(BUILT_IN)
+    assert "DPUCBVI" in run("list").stdout
+
+
+def test_a_sweep_names_its_figure_and_goes_on_where_it_was(swept):
+    grid, store, done = swept
+    assert f"The figure: {store / 'grid' / 'regret.png'}" in done.stdout
+    assert "4 cells, 4 to run" in done.stderr
+    assert "4 of 4 cells run." in done.stderr
+    again = run("sweep", grid, "--store", store)
+    assert "4 cells, 0 to run" in again.stderr
+    more = run("sweep", grid, "--store", store, "--seeds", "3", "--dry-run")
+    assert "6 cells, 2 to run" in more.stderr
+
+
+def test_tables_plots_and_records_are_shown(swept, tmp_path):
+    grid, store, _ = swept
+    assert run("table", grid, "--store", store).stdout.startswith("| learner | true epsilon |")
+    assert run("table", grid, "--store", store, "--format", "latex").stdout.startswith(r"\begin{tabular}")
+    drawn = run("plot", grid, "--store", store, "--out", tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere" / "report.html").is_file()
+    assert len(drawn.stdout.split()) == 10
+    record = min(store.glob("records/*/*.parquet"))
+    by_key, by_path = run("show", record.stem[:8], "--store", store), run("show", record)
+    assert by_key.stdout == by_path.stdout
+    for word in ("RiverSwim-v0", "promise", "regret", "40"):
+        assert word in by_key.stdout
+    about = json.loads(run("show", record, "--json").stdout)
+    assert about["users"][-1] == 40
+    assert about["config"]["users"] == 40
+
+
+def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
+    done = run(
+        "train", "--users", "50", "--set", "environment.horizon=4", "--epsilon", "3", "--save", tmp_path / "a.zip"
+    )
+    assert done.exit_code == 0, done.output
+    assert "(3.0, 1e-06)-JDP, replace one user, 50 users" in " ".join(done.stdout.split())
+    assert agents.DPUCBVI.load(tmp_path / "a.zip").num_timesteps == 200
+    options = ["--agent", "rlsvi", "--boundary", "open", "--users", "20", "--set", "agent.beta_scale=0.5", "--json"]
+    about = json.loads(run("train", *options).stdout)
+    assert about["config"]["agent"] == {"name": "RLSVI", "beta_scale": 0.5}
+    assert about["covers"] == "rewards"
+    config = tmp_path / "one.toml"
+    config.write_text('agent = "PrivateLinOptVI"\nenvironment = "LinearMixture"\nusers = 30\n')
+    assert json.loads(run("train", "--config", config, "--json").stdout)["config"]["agent"]["name"] == "PrivateLinOptVI"
+    shuffled = json.loads(run("train", "--boundary", "sdp", "--users", "30", "--json").stdout)
+    assert shuffled["config"]["boundary"]["batch_size"] == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["sweep", "riverswin"], "Did you mean 'riverswim'?"),
+        (["sweep", "riverswim", "--engine", "ray"], "There is no engine 'ray'"),
+        (["sweep", "riverswim", "--workers", "0"], "workers is 0"),
+        (["table", "riverswim", "--store", "nowhere"], "run private-rl-gym sweep first"),
+        (["table", "riverswim", "--format", "word"], "There is no format 'word'"),
+        (["show", "abcdef", "--store", "nowhere"], "no record whose key begins with 'abcdef'"),
+        (["train", "--agent", "DQN"], "there is no agent 'DQN'"),
+        (["train", "--boundary", "open", "--epsilon", "1"], "this one is open"),
+        (["train", "--set", "horizon=4"], "write it as agent.NAME=VALUE"),
+        (["train", "--set", "agent.bonus_scal=4"], "Did you mean 'bonus_scale'"),
+        (["train", "--users", "0"], "users is 0"),
+        (["train", "--epsilon", "-1"], "epsilon is -1"),
+    ],
+)
+def test_what_is_wrong_gets_a_sentence_and_exit_code_2(arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())  # nothing touched
+
+
+def test_a_sweep_with_a_failure_says_so_and_exits_with_1(tmp_path, monkeypatch):
+    from private_rl_gym.experiments import cell as cells
+
+    original = cells.train_cell
+
+    def fails(cell):
+        if cell.seed == 1:
+            raise ZeroDivisionError("on purpose")
+        return original(cell)
+
+    monkeypatch.setattr(cells, "train_cell", fails)
+    grid = tmp_path / "grid.toml"
+    grid.write_text(GRID)
+    done = run("sweep", grid, "--store", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert "2 failed" in done.stderr
+    assert "ZeroDivisionError: on purpose" in done.stderr
+    assert "on purpose" in (tmp_path / "runs" / "grid" / "report.html").read_text("utf-8")
+
+
+def test_help_teaches():
+    for command in ("train", "sweep", "plot", "table", "show", "list"):
+        done = run(command, "--help")
+        assert done.exit_code == 0
+        assert len(done.stdout.splitlines()) > 8
+    assert "private-rl-gym sweep riverswim" in " ".join(run("sweep", "--help").stdout.split())
