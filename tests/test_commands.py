@@ -137,6 +137,32 @@ def test_a_sweep_with_a_failure_says_so_and_exits_with_1(tmp_path, monkeypatch):
     assert "on purpose" in (tmp_path / "runs" / "grid" / "report.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        ({"store": "private_rl_gym", "format": 99}, "was written by a newer version"),
+        ({"store": "another", "format": 1}, "is a store of another"),
+        (None, "is not a store"),
+    ],
+)
+@pytest.mark.parametrize("command", ["sweep", "table", "plot"])
+def test_a_store_that_is_none_is_left_alone(command, label, sentence, tmp_path):
+    (tmp_path / "there").mkdir()
+    name, content = ("thesis.tex", "dear") if label is None else ("store.json", json.dumps(label))
+    (tmp_path / "there" / name).write_text(content)
+    done = run(command, "riverswim", "--store", tmp_path / "there")
+    assert done.exit_code == 2
+    assert sentence in done.stderr
+    assert [path.read_text() for path in (tmp_path / "there").iterdir()] == [content]
+
+
+def test_names_are_completed():
+    from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+
+    assert [name for name, _ in AGENTS.complete("dp")] == ["DPUCBVI"]
+    assert [name for name, _ in BOUNDARIES.complete("")] == ["open", "jdp", "ldp", "sdp"]
+
+
 def test_help_teaches():
     for command in ("train", "sweep", "plot", "table", "show", "list"):
         done = run(command, "--help")

@@ -9,14 +9,18 @@ import typer
 
 from private_rl_gym.commands.screen import sentences
 from private_rl_gym.experiments import figures, summary
-from private_rl_gym.experiments.grid import Grid, read_grid
+from private_rl_gym.experiments.grid import BUILT_IN, Grid, read_grid
 from private_rl_gym.experiments.names import GridError, nearest
 from private_rl_gym.experiments.report import report
 from private_rl_gym.experiments.store import Store
 from private_rl_gym.experiments.summary import Curve
 
-__all__ = ["draw_all", "plot", "table"]
+__all__ = ["GRID_ARGUMENT", "draw_all", "plot", "table"]
 
+GRID_ARGUMENT = typer.Argument(
+    help="A TOML file, or the name of a built-in grid.",
+    autocompletion=lambda incomplete: [name for name in BUILT_IN if name.startswith(incomplete)],
+)
 WRITERS = {"csv": summary.as_csv, "markdown": summary.as_markdown, "latex": summary.as_latex}
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 
@@ -50,7 +54,7 @@ def _curves(grid: Grid, store: Store) -> list[Curve]:
 
 @sentences
 def plot(
-    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    grid: Annotated[str, GRID_ARGUMENT],
     store: Annotated[Path, typer.Option(help="Directory of records.")] = Path("runs"),
     out: Annotated[Path | None, typer.Option(help="Folder; STORE/GRID if nothing is said.")] = None,
     users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
@@ -65,7 +69,7 @@ def plot(
 
 @sentences
 def table(
-    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    grid: Annotated[str, GRID_ARGUMENT],
     store: Annotated[Path, typer.Option(help="Directory of records.")] = Path("runs"),
     kind: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
     users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,

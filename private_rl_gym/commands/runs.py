@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from private_rl_gym.commands.pictures import draw_all
+from private_rl_gym.commands.pictures import GRID_ARGUMENT, draw_all
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import sweep as sweeping
 from private_rl_gym.experiments.cell import train_cell
@@ -59,9 +59,11 @@ def _lines(catalogue: Catalogue) -> dict[str, str]:
 
 @sentences
 def train(
-    environment: Annotated[str, typer.Option("--env", help="Name or id of the environment.")] = "RiverSwim",
-    agent: Annotated[str, typer.Option(help="Name of the agent.")] = "DPUCBVI",
-    boundary: Annotated[str, typer.Option(help="open, jdp, ldp or sdp.")] = "jdp",
+    environment: Annotated[
+        str, typer.Option("--env", help="Name or id of the environment.", autocompletion=ENVIRONMENTS.complete)
+    ] = "RiverSwim",
+    agent: Annotated[str, typer.Option(help="Name of the agent.", autocompletion=AGENTS.complete)] = "DPUCBVI",
+    boundary: Annotated[str, typer.Option(help="open, jdp, ldp or sdp.", autocompletion=BOUNDARIES.complete)] = "jdp",
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 10 if nothing is said.")] = None,
     delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
     users: Annotated[int, typer.Option(help="How many users come.")] = 10_000,
@@ -90,7 +92,11 @@ def train(
         raise GridError(f"{config} names {len(cells)} runs: train runs one; for more, private-rl-gym sweep {config}.")
     sweeping.check(Grid("train", "train", "", cells))
     start = time.perf_counter()
-    outcome, trained = train_cell(cells[0])
+    with progress() as bar:
+        task = None if bar is None else bar.add_task(cells[0].agent.name, total=cells[0].users)
+        outcome, trained = train_cell(
+            cells[0], lambda served: None if bar is None or task is None else bar.update(task, completed=served)
+        )
     seconds = time.perf_counter() - start
     if save is not None:
         trained.save(save)
@@ -174,7 +180,7 @@ def _print_pairs(rows: dict[str, str]) -> None:
 
 @sentences
 def sweep(
-    grid: Annotated[str, typer.Argument(help="A TOML file, or the name of a built-in grid.")],
+    grid: Annotated[str, GRID_ARGUMENT],
     store: Annotated[Path | None, typer.Option(help="Directory of records; `runs` if nothing is said.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; as many as cores if nothing is said.")] = None,
     engine: Annotated[str | None, typer.Option(help="joblib, dask or serial.")] = None,

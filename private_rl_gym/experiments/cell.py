@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,7 @@ def run_cell(cell: Cell) -> Outcome:
     return train_cell(cell)[0]
 
 
-def train_cell(cell: Cell) -> tuple[Outcome, Agent]:
+def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Outcome, Agent]:
     """Let the agent learn from all users, a release at a time, and hold every policy against the truth."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -80,6 +81,7 @@ def train_cell(cell: Cell) -> tuple[Outcome, Agent]:
             regret[here] = total + gap * (marks[here] - served)
             noise[here] = before.noise_std[before.headline]
             served, total = served + group, total + gap * group
+            told(served)
             noise[marks == served] = board.release.noise_std[board.release.headline]
     guarantee = agent.guarantee if isinstance(agent, RLSVI) else board.ledger.outside
     about = {

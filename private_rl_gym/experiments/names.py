@@ -94,6 +94,10 @@ class Catalogue(Mapping[str, Named]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def complete(self, incomplete: str) -> list[tuple[str, str]]:
+        """What a shell may offer: names that begin like this, each with its line."""
+        return [(name, self[name].summary) for name in self if _plain(name).startswith(_plain(incomplete))]
+
     def find(self, name: Any, where: str) -> Named:
         """The entry of that name, or a sentence with the nearest one."""
         found = self._found.get(_plain(name)) if isinstance(name, str) else None
