@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import private_rl_gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.rlsvi import RLSVI
-from private_rl_gym.experiments.grid import FORMAT, Cell
+from private_rl_gym.experiments.config import FORMAT, Cell
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
 
 __all__ = ["Outcome", "build", "run_cell", "train_cell"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from private_rl_gym.experiments.cell import run_cell
-from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.store import pack
 

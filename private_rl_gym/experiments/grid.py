@@ -20,20 +20,15 @@ A list that is one value is written as a list in a list.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import private_rl_gym
+from private_rl_gym.experiments.config import Cell, Choice, digest
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, nearest
 
 if sys.version_info >= (3, 11):
@@ -42,9 +37,6 @@ else:  # pragma: no cover - the same library under its older name
     import tomli as tomllib
 
 __all__ = ["BUILT_IN", "Cell", "Choice", "Grid", "GridError", "grid_of", "read_grid", "read_table"]
-
-FORMAT = 1
-"""Of records: it changes when what a cell does, or what a record holds, changes its meaning."""
 
 BUILT_IN = tuple(
     sorted(
@@ -60,74 +52,6 @@ _GRID_KEYS = frozenset(
 )
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds"})
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Something named, with options."""
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"name": self.name, **self.options}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run: a pure function of this configuration.
-
-    Attributes:
-        environment, boundary, agent: What runs, with its options.
-        users: How many come.
-        seed: Which of several runs; what is drawn with is derived from all of this.
-        label: What a figure calls the curve; no part of the configuration.
-    """
-
-    environment: Choice
-    boundary: Choice
-    agent: Choice
-    users: int
-    seed: int
-    label: str = field(default="", compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration."""
-        return {
-            "environment": self.environment.to_dict(),
-            "boundary": self.boundary.to_dict(),
-            "agent": self.agent.to_dict(),
-            "users": self.users,
-            "seed": self.seed,
-        }
-
-    @cached_property
-    def key(self) -> str:
-        """The hash of configuration, package version, environment version (in its id) and format."""
-        return _digest({"cell": self.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}).hex()[:32]
-
-    def stream(self, role: str) -> int:
-        """The seed of one stream of randomness: ``"environment"``, ``"agent"`` or ``"noise"``.
-
-        Users follow from the environment, their number and the seed alone, so that all learners meet the same ones.
-        """
-        basis = self.to_dict()
-        if role == "environment":
-            basis = {key: basis[key] for key in ("environment", "users", "seed")}
-        entropy = int.from_bytes(_digest(basis), "big")
-        words = np.random.SeedSequence(entropy, spawn_key=tuple(role.encode())).generate_state(4)
-        return int.from_bytes(words.tobytes(), "little")
-
-    @property
-    def epsilon(self) -> float | None:
-        """What was asked for, where anything was."""
-        found = self.boundary.options.get("epsilon")
-        return None if found is None else float(found)
-
-
-def _digest(content: Any) -> bytes:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +189,7 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
 def _varying(choices: list[Choice]) -> set[str]:
     """Options that are not the same in all of them."""
     names = set().union(*(choice.options for choice in choices))
-    return {name for name in names if len({_digest(choice.options.get(name)) for choice in choices}) > 1}
+    return {name for name in names if len({digest(choice.options.get(name)) for choice in choices}) > 1}
 
 
 def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> list[Choice]:

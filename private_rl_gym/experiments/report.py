@@ -10,7 +10,8 @@ from importlib import metadata
 
 import private_rl_gym
 from private_rl_gym.experiments import figures
-from private_rl_gym.experiments.grid import Cell, Grid
+from private_rl_gym.experiments.config import Cell
+from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.store import Record
 from private_rl_gym.experiments.summary import HEADER, Curve, rows
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.experiments.cell import Outcome
-from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.names import GridError
 
 __all__ = ["Record", "Store", "StoreError", "pack", "unpack"]

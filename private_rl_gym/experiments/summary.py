@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.experiments.grid import Cell
+from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.store import Record
 
 __all__ = ["HEADER", "Curve", "as_csv", "as_latex", "as_markdown", "curves_csv", "rows", "summarize"]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from private_rl_gym.experiments.cell import build
+from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.engines import Answer, Engine
-from private_rl_gym.experiments.grid import Cell, Grid
+from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.store import Store, StoreError
 

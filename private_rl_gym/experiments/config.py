@@ -1,0 +1,88 @@
+"""The configuration of one run, its name, and the seeds that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import private_rl_gym
+
+__all__ = ["FORMAT", "Cell", "Choice", "digest"]
+
+FORMAT = 1
+"""Of records: it changes when what a cell does, or what a record holds, changes its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something named, with options."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"name": self.name, **self.options}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a pure function of this configuration.
+
+    Attributes:
+        environment, boundary, agent: What runs, with its options.
+        users: How many come.
+        seed: Which of several runs; what is drawn with is derived from all of this.
+        label: What a figure calls the curve; no part of the configuration.
+    """
+
+    environment: Choice
+    boundary: Choice
+    agent: Choice
+    users: int
+    seed: int
+    label: str = field(default="", compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration."""
+        return {
+            "environment": self.environment.to_dict(),
+            "boundary": self.boundary.to_dict(),
+            "agent": self.agent.to_dict(),
+            "users": self.users,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of configuration, package version, environment version (in its id) and format."""
+        return digest({"cell": self.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}).hex()[:32]
+
+    def stream(self, role: str) -> int:
+        """The seed of one stream of randomness: ``"environment"``, ``"agent"`` or ``"noise"``.
+
+        Users follow from the environment, their number and the seed alone, so that all learners meet the same ones.
+        """
+        basis = self.to_dict()
+        if role == "environment":
+            basis = {key: basis[key] for key in ("environment", "users", "seed")}
+        entropy = int.from_bytes(digest(basis), "big")
+        words = np.random.SeedSequence(entropy, spawn_key=tuple(role.encode())).generate_state(4)
+        return int.from_bytes(words.tobytes(), "little")
+
+    @property
+    def epsilon(self) -> float | None:
+        """What was asked for, where anything was."""
+        found = self.boundary.options.get("epsilon")
+        return None if found is None else float(found)
+
+
+def digest(content: Any) -> bytes:
+    """The same for the same content, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).digest()
