@@ -13,7 +13,9 @@ from private_rl_gym.commands.runs import list_, show, sweep, train
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=True, rich_markup_mode="markdown")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=True, rich_markup_mode="markdown", pretty_exceptions_enable=False
+)
 
 
 def _say_version(asked: bool) -> None:

@@ -87,6 +87,11 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
     config = tmp_path / "one.toml"
     config.write_text('agent = "PrivateLinOptVI"\nenvironment = "LinearMixture"\nusers = 30\n')
     assert json.loads(run("train", "--config", config, "--json").stdout)["config"]["agent"]["name"] == "PrivateLinOptVI"
+    about = json.loads(run("train", "--config", config, "--users", "20", "--seed", "4", "--json").stdout)
+    assert (about["config"]["users"], about["config"]["seed"]) == (20, 4)
+    clash = run("train", "--config", config, "--agent", "UBEV")
+    assert clash.exit_code == 2
+    assert "says what the agent is, and so do the options" in clash.stderr
     shuffled = json.loads(run("train", "--boundary", "sdp", "--users", "30", "--json").stdout)
     assert shuffled["config"]["boundary"]["batch_size"] == 30
 
@@ -104,6 +109,13 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
         (["train", "--boundary", "open", "--epsilon", "1"], "this one is open"),
         (["train", "--set", "horizon=4"], "write it as agent.NAME=VALUE"),
         (["train", "--set", "agent.bonus_scal=4"], "Did you mean 'bonus_scale'"),
+        (["train", "--epsilon", "inf"], "epsilon is out of range"),
+        (["train", "--set", "agent.bonus_scale=1e400"], "out of range"),
+        (["train", "--publish-every", "0"], "publish_every is 0"),
+        (["train", "--set", "agent.bonus_scale=[1,2]"], "This names 2 runs"),
+        (["train", "--save", "nowhere/at/all.zip"], "there is no folder nowhere/at"),
+        (["show", "**", "--store", "nowhere"], "no record"),
+        (["sweep", "riverswim", "--workers", "100000000"], "at most 1000"),
         (["train", "--users", "0"], "users is 0"),
         (["train", "--epsilon", "-1"], "epsilon is -1"),
     ],
@@ -161,6 +173,25 @@ def test_names_are_completed():
 
     assert [name for name, _ in AGENTS.complete("dp")] == ["DPUCBVI"]
     assert [name for name, _ in BOUNDARIES.complete("")] == ["open", "jdp", "ldp", "sdp"]
+
+
+def test_damaged_records_get_a_sentence(swept):
+    grid, store, _ = swept
+    record = min(store.glob("records/*/*.parquet"))
+    record.write_bytes(record.read_bytes()[:-7])
+    for command in (["table", grid, "--store", store], ["show", record]):
+        done = run(*command)
+        assert done.exit_code == 2
+        assert "is no record, or is damaged" in done.stderr
+        assert record.stem in done.stderr
+
+
+def test_dollars_in_labels_are_dollars(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text(GRID.replace("[[runs]]", "[[runs]]\nlabel = 'costs $\\frac{$'", 1))
+    done = run("sweep", grid, "--store", tmp_path / "runs")
+    assert done.exit_code == 0, done.output
+    assert "costs" in (tmp_path / "runs" / "grid" / "table.md").read_text()
 
 
 def test_help_teaches():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from private_rl_gym.commands.pictures import GRID_ARGUMENT, draw_all
@@ -59,6 +61,7 @@ def _lines(catalogue: Catalogue) -> dict[str, str]:
 
 @sentences
 def train(
+    context: typer.Context,
     environment: Annotated[
         str, typer.Option("--env", help="Name or id of the environment.", autocompletion=ENVIRONMENTS.complete)
     ] = "RiverSwim",
@@ -74,7 +77,10 @@ def train(
         typer.Option("--set", help="Any other option, as `agent.bonus_scale=0.1` or `environment.horizon=20`."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file with environment, agent, boundary, users; options here come after.")
+        Path | None,
+        typer.Option(
+            help="A TOML file with environment, agent, boundary, users, seeds; --users and --seed go before it."
+        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record for machines.")] = False,
@@ -87,10 +93,16 @@ def train(
     Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
     """
     given = _from_options(environment, agent, boundary, epsilon, delta, users, publish_every, seed, option or [])
-    cells = grid_of(given if config is None else {**given, **read_table(config)}).cells
+    if config is not None:
+        given = _over(read_table(config), given, context)
+    cells = grid_of(given).cells
     if len(cells) != 1:
-        raise GridError(f"{config} names {len(cells)} runs: train runs one; for more, private-rl-gym sweep {config}.")
+        raise GridError(
+            f"This names {len(cells)} runs: train runs one. For more, write a grid and private-rl-gym sweep it."
+        )
     sweeping.check(Grid("train", "train", "", cells))
+    if save is not None and not (save.parent.is_dir() and os.access(save.parent, os.W_OK)):
+        raise GridError(f"--save {save}: there is no folder {save.parent} to write to.")
     start = time.perf_counter()
     with progress() as bar:
         task = None if bar is None else bar.add_task(cells[0].agent.name, total=cells[0].users)
@@ -134,7 +146,10 @@ def _from_options(
     """The options of ``train`` as a grid of one cell."""
     kind = BOUNDARIES.find(boundary, "--boundary").name
     batch = "batch_size" if kind == "sdp" else "publish_every"
-    stack: dict[str, Any] = {"name": kind, batch: publish_every or (min(1000, users) if kind == "sdp" else 100)}
+    stack: dict[str, Any] = {
+        "name": kind,
+        batch: (min(1000, users) if kind == "sdp" else 100) if publish_every is None else publish_every,
+    }
     if kind != "open":
         stack["epsilon"] = 10.0 if epsilon is None else epsilon
         if delta is not None or kind != "ldp":
@@ -157,10 +172,35 @@ def _from_options(
     return {**parts, "users": users, "seeds": [seed]}
 
 
+def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) -> dict[str, Any]:
+    """What a file says, with the options that were really typed on top."""
+
+    def typed(*names: str) -> bool:
+        sources = (context.get_parameter_source(name) for name in names)
+        return any(source is not None and source.name == "COMMANDLINE" for source in sources)
+
+    merged = {**given, **table}
+    if typed("users"):
+        merged["users"] = given["users"]
+    if typed("seed"):
+        merged["seeds"] = given["seeds"]
+    for part, names in (
+        ("environment", ("environment", "option")),
+        ("agent", ("agent", "option")),
+        ("boundary", ("boundary", "epsilon", "delta", "publish_every", "option")),
+    ):
+        if part in table and typed(*names):
+            raise GridError(
+                f"{context.params['config']} says what the {part} is, and so do the options: say it in one of both "
+                "places."
+            )
+    return merged
+
+
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -174,7 +214,7 @@ def _print_pairs(rows: dict[str, str]) -> None:
     found.add_column(style="dim", no_wrap=True)
     found.add_column(overflow="fold")
     for name, value in rows.items():
-        found.add_row(name, value)
+        found.add_row(name, escape(value))
     screen().print(found, highlight=False)
 
 
@@ -213,12 +253,17 @@ def sweep(
     typer.echo(f"{found.title}: {len(found.cells)} cells, {len(missing)} to run. Records: {target}", err=True)
     if dry:
         return
+    folder = out or Path(said.get("out", target / found.name))
+    if folder.is_file():
+        raise GridError(f"{folder} is a file: figures and tables go into a folder.")
     tally = _run(found, records, runner)
     typer.echo(tally.sentence, err=True)
     for cell in tally.failed[:5]:
         last = (records.failure(cell) or "").strip().splitlines()[-1:]
         typer.echo(f"  failed: {cell.label}, seed {cell.seed}: {' '.join(last)}", err=True)
-    paths = draw_all(found, records, out or Path(said.get("out", target / found.name)))
+    if tally.done + tally.there == 0:
+        raise typer.Exit(1)
+    paths = draw_all(found, records, folder)
     typer.echo(f"The figure: {paths[0]}")
     typer.echo(f"The report: {paths[-1]}")
     if tally.failed:
@@ -233,7 +278,9 @@ def _run(grid: Grid, records: Store, runner: Any) -> sweeping.Tally:
             if bar is not None and task is not None:
                 bar.update(task, completed=tally.there + tally.done + len(tally.failed))
                 if answer is not None and answer.failure is not None:
-                    bar.console.print(f"failed: {answer.cell.label}, seed {answer.cell.seed}", style="red")
+                    bar.console.print(
+                        f"failed: {answer.cell.label}, seed {answer.cell.seed}", style="red", markup=False
+                    )
 
         return sweeping.sweep(grid, records, runner, told)
 

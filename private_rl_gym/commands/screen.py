@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
+import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -29,8 +31,12 @@ def progress() -> AbstractContextManager[Progress | None]:
     """A bar with the time that is left, on stderr; none where that is no terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+
+
+def _interrupt(_signal: int, _frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def sentences(command: F) -> F:
@@ -38,6 +44,8 @@ def sentences(command: F) -> F:
 
     @functools.wraps(command)
     def guarded(*arguments: Any, **options: Any) -> Any:
+        with suppress(ValueError):  # only the main thread may
+            signal.signal(signal.SIGTERM, _interrupt)
         try:
             return command(*arguments, **options)
         except GridError as error:
@@ -46,5 +54,11 @@ def sentences(command: F) -> F:
         except KeyboardInterrupt:
             typer.echo("Interrupted. What is finished is written down; run the same again for the rest.", err=True)
             raise typer.Exit(130) from None
+        except (typer.Exit, typer.Abort, click.ClickException):
+            raise
+        except Exception as error:  # noqa: BLE001 - a traceback teaches whoever typed a command nothing
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            typer.echo(f"private-rl-gym {command.__name__.rstrip('_')}: this did not work. {said}", err=True)
+            raise typer.Exit(1) from None
 
     return guarded  # type: ignore[return-value]

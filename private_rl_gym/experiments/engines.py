@@ -6,9 +6,12 @@ Every engine turns cells into answers, in any order, as they finish. What a cell
 from __future__ import annotations
 
 import os
+import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from private_rl_gym.experiments.cell import run_cell
@@ -44,6 +47,23 @@ def answer(cell: Cell) -> Answer:
         return Answer(cell, pack(run_cell(cell)))
     except Exception:  # noqa: BLE001 - the rest of the grid goes on
         return Answer(cell, None, traceback.format_exc())
+
+
+def in_worker(cell: Cell, driver: int) -> Answer:
+    """The same in a process that ends when its driver does, however that ended."""
+    _end_with(driver)
+    return answer(cell)
+
+
+@cache
+def _end_with(driver: int) -> None:
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(0.5)
+        os._exit(1)
+
+    if os.getpid() != driver:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 class InProcess:
@@ -87,7 +107,7 @@ class OnJoblib:
         try:
             with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
                 yield from Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size="auto")(
-                    delayed(answer)(cell) for cell in cells
+                    delayed(in_worker)(cell, os.getpid()) for cell in cells
                 )
         except BrokenProcessPool:  # joblib makes new workers when it is called again
             return
@@ -130,8 +150,8 @@ class OnDask:
 
 def engine_named(name: str, *, workers: int | None, scheduler: str | None) -> Engine:
     """The engine that was asked for; or a sentence."""
-    if workers is not None and workers < 1:
-        raise GridError(f"workers is {workers}: it must be at least 1.")
+    if workers is not None and not 1 <= workers <= 1000:
+        raise GridError(f"workers is {workers}: it must be at least 1, and at most 1000.")
     if name == "dask":
         if scheduler is None:
             raise GridError("engine='dask' needs the address of a scheduler: scheduler='tcp://host:8786'.")

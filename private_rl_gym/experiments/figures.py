@@ -31,8 +31,13 @@ def _axes(title: str) -> tuple[Figure, Any]:
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(title, fontsize=10)
+    axes.set_title(_plain(title), fontsize=10)
     return figure, axes
+
+
+def _plain(text: str) -> str:
+    """Text as it is: a dollar begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def _look(number: int) -> dict[str, Any]:
@@ -44,7 +49,7 @@ def regret_figure(curves: Sequence[Curve], title: str) -> Figure:
     figure, axes = _axes(title)
     for number, curve in enumerate(curves):
         look, half = _look(number), np.nan_to_num(curve.half_width)
-        axes.plot(curve.users, curve.mean, label=curve.label, **look)
+        axes.plot(curve.users, curve.mean, label=_plain(curve.label), **look)
         low = np.maximum(curve.mean - half, 0.0)
         axes.fill_between(curve.users, low, curve.mean + half, color=look["color"], alpha=0.18, lw=0)
     axes.set(xlabel="users", ylabel="regret, mean and 95 % confidence", yscale="log", xscale="log")
@@ -63,11 +68,11 @@ def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
         private = sorted((curve for curve in members if math.isfinite(curve.epsilon)), key=lambda curve: curve.epsilon)
         if not private:
             for curve in members:
-                axes.axhline(curve.mean[-1], label=f"{name}, no promise", **look)
+                axes.axhline(curve.mean[-1], label=_plain(f"{name}, no promise"), **look)
             continue
         epsilons, regret = [curve.epsilon for curve in private], [curve.mean[-1] for curve in private]
         errors = [float(np.nan_to_num(curve.half_width[-1])) for curve in private]
-        axes.errorbar(epsilons, regret, yerr=errors, marker="o", ms=4, capsize=2, label=name, **look)
+        axes.errorbar(epsilons, regret, yerr=errors, marker="o", ms=4, capsize=2, label=_plain(name), **look)
         for curve in private:
             if curve.asked is not None and abs(curve.asked - curve.epsilon) > 1e-6 * curve.epsilon:
                 axes.plot([curve.asked, curve.epsilon], [curve.mean[-1]] * 2, ":", color=look["color"], lw=1)
@@ -85,7 +90,7 @@ def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
     for number, curve in enumerate(curves):
         noise = curve.noise.mean(axis=0)
         if noise.any():
-            axes.plot(curve.users, np.where(noise > 0.0, noise, np.nan), label=curve.label, **_look(number))
+            axes.plot(curve.users, np.where(noise > 0.0, noise, np.nan), label=_plain(curve.label), **_look(number))
     axes.set(xlabel="users", ylabel="standard deviation of one released sum", xscale="log")
     if any(curve.noise.any() for curve in curves):
         axes.set_yscale("log")

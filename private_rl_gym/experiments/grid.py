@@ -21,6 +21,7 @@ A list that is one value is written as a list in a list.
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,9 @@ BUILT_IN = tuple(
 _GRID_KEYS = frozenset(
     {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "sweep"}
 )
+LARGEST = 10**15
+"""More than this of anything is a mistake."""
+
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds"})
 
@@ -83,12 +87,12 @@ def read_table(source: str | Path) -> dict[str, Any]:
         text = resources.files("private_rl_gym.experiments").joinpath("grids", f"{source}.toml").read_text("utf-8")
     else:
         try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = path.read_text("utf-8-sig")
+        except (OSError, ValueError) as error:
             raise GridError(f"{path} cannot be read ({type(error).__name__}).") from None
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise GridError(f"{path} is not TOML: {error}.") from None
 
 
@@ -104,7 +108,8 @@ def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None
     for key, value in (("users", users), ("seeds", seeds)):
         if value is not None:
             content[key] = value
-            for run in content.get("runs", []):
+            runs = content.get("runs", [])
+            for run in runs if isinstance(runs, list) else []:
                 if isinstance(run, dict):
                     run.pop(key, None)
     return grid_of(content, default_name=Path(source).stem)
@@ -125,11 +130,32 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
     repeated = len(cells) - len({cell.key for cell in cells})
     if repeated:
         raise GridError(f"The grid has {repeated} cells twice: two runs say the same, or an axis repeats a value.")
+    _one_label_a_configuration(cells)
     for key in ("name", "title", "about"):
         if not isinstance(content.get(key, ""), str):
             raise GridError(f"{key} is {content[key]!r}: it must be a string.")
     name = content.get("name", default_name)
+    if not re.fullmatch(r"[A-Za-z0-9][\w. -]{0,99}", name) or name in ("records", "failed", "incoming"):
+        raise GridError(f"name is {name!r}: it names a folder, so letters, digits, spaces and . _ - will do.")
+    _printable(content.get("title", name), "title")
     return Grid(name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content))
+
+
+def _one_label_a_configuration(cells: Sequence[Cell]) -> None:
+    """What has one label is averaged over seeds: it must differ in nothing else."""
+    known: dict[str, Cell] = {}
+    for cell in cells:
+        first = known.setdefault(cell.label, cell)
+        if digest({**first.to_dict(), "seed": 0}) != digest({**cell.to_dict(), "seed": 0}):
+            raise GridError(
+                f"Two different runs have the label {cell.label!r}, and would be averaged as seeds of one: give each a "
+                "label of its own."
+            )
+
+
+def _printable(text: str, where: str) -> None:
+    if not text.isprintable():
+        raise GridError(f"{where} is {text!r}: it must be one line of text.")
 
 
 def _sweep_options(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,6 +197,7 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
     label = run.get("label")
     if label is not None and not isinstance(label, str):
         raise GridError(f"{where}.label is {label!r}: it must be a string.")
+    _printable(label or "", f"{where}.label")
     varying = {part: _varying(found) for part, found in parts.items()}
     several = {part for part, found in parts.items() if len({choice.name for choice in found}) > 1}
     for environment in parts["environment"]:
@@ -195,6 +222,8 @@ def _varying(choices: list[Choice]) -> set[str]:
 def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> list[Choice]:
     """Every combination of what is named and of the lists in its options."""
     choices = []
+    if isinstance(given, list) and not given:
+        raise GridError(f"{where} is an empty list: an axis needs values.")
     for one in given if isinstance(given, list) else [given]:
         table = {naming: one} if isinstance(one, str) else one
         if not isinstance(table, Mapping) or naming not in table:
@@ -202,7 +231,10 @@ def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> 
         entry = catalogue.find(table[naming], where)
         options = {key: table[key] for key in sorted(table) if key != naming}
         entry.check(options, where)
-        values = [value if isinstance(value, list) else [value] for value in options.values()]
+        values = [
+            [_number(one, entry.options[key]) for one in (value if isinstance(value, list) else [value])]
+            for key, value in options.items()
+        ]
         for key, axis in zip(options, values, strict=True):
             if not axis:
                 raise GridError(f"{where}.{key} is an empty list: an axis needs values.")
@@ -215,10 +247,25 @@ def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> 
     return choices
 
 
+def _number(value: Any, parameter: Any) -> Any:
+    """A whole number where a number with a fraction is meant is one and the same."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+    return float(value) if whole and "float" in str(parameter.annotation) else value
+
+
+def _check_finite(value: Any, where: str) -> None:
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, list):
+            _check_finite(one, where)
+        elif not isinstance(one, bool | int | float | str):
+            raise GridError(f"{where} is {one!r}: it must be a number, a string, true or false.")
+        elif isinstance(one, int | float) and not abs(one) <= LARGEST:
+            raise GridError(f"{where} is out of range: it must be a finite number.")
+
+
 def _check_type(value: Any, parameter: Any, where: str) -> None:
     """Refuse what can be no value of this option, by its default and its annotation."""
-    if not isinstance(value, bool | int | float | str | list):
-        raise GridError(f"{where} is {value!r}: it must be a number, a string, true or false.")
+    _check_finite(value, where)
     said = str(parameter.annotation)
     numeric, words, flags = ("int" in said or "float" in said), ("str" in said or "Literal" in said), "bool" in said
     if "Bonus" in said or "Calibration" in said:
@@ -245,10 +292,14 @@ def _integers(value: Any, where: str, *, least: int) -> list[int]:
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise GridError(f"{where} is {number!r}: it must be a whole number of at least {least}.")
+        if number > LARGEST:
+            raise GridError(f"{where} is out of range: it is more than {LARGEST:g}.")
     if not numbers:
         raise GridError(f"{where} is an empty list.")
     return list(numbers)
 
 
 def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)

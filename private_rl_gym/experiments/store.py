@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterable, Iterator
@@ -66,12 +67,18 @@ def pack(outcome: Outcome) -> bytes:
 
 
 def unpack(key: str, content: bytes) -> Record:
-    """What ``pack`` made."""
+    """What ``pack`` made; or a sentence."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(io.BytesIO(content))
-    about = json.loads(table.schema.metadata[_ABOUT])
-    users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
+    try:
+        table = pq.read_table(io.BytesIO(content))
+        about = json.loads(table.schema.metadata[_ABOUT])
+        users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{key} is no record, or is damaged ({type(error).__name__}): remove the file, and run the sweep again."
+        ) from None
     return Record(key, about, users, regret, noise)
 
 
@@ -103,7 +110,7 @@ class Store:
         try:
             found = json.loads(label.read_text("utf-8"))
             kind, version = found["store"], int(found["format"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise StoreError(f"{label} is no label of a store, or is damaged ({type(error).__name__}).") from None
         if kind != "private_rl_gym":
             raise StoreError(f"{self.path} is a store of {kind}, not of private_rl_gym.")
@@ -160,7 +167,8 @@ class Store:
 
     def get(self, key: str) -> Record:
         """A record by its key, or by the beginning of one."""
-        found = sorted((self.path / "records").glob(f"*/{key}*.parquet")) if len(key) >= 2 else []
+        plain = re.fullmatch("[0-9a-f]{2,32}", key) is not None
+        found = sorted((self.path / "records").glob(f"*/{key}*.parquet")) if plain else []
         if len(found) != 1:
             said = "no record" if not found else f"{len(found)} records"
             raise StoreError(f"{self.path} has {said} whose key begins with {key!r}.")

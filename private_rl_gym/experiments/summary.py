@@ -161,6 +161,8 @@ _SPECIAL = {
     "{": r"\{",
     "}": r"\}",
     "~": r"\textasciitilde{}",
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
 }
 
 

@@ -42,7 +42,7 @@ def check(grid: Grid) -> None:
         seen.add(stack)
         try:
             build(cell)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, ArithmeticError, MemoryError, LookupError) as error:
             raise GridError(f"{cell.label}: {error}") from None
 
 

@@ -46,6 +46,12 @@ def test_every_list_is_an_axis():
     assert build(nested.cells[1]).horizon == 4
 
 
+def test_values_that_differ_little_have_labels_of_their_own():
+    found = grid(boundary={"name": "jdp", "epsilon": [1, 1.0000001], "delta": 1e-6})
+    assert found.labels == ["UCBVI, jdp, epsilon = 1", "UCBVI, jdp, epsilon = 1.0000001"]
+    assert found.cells[0].boundary.options["epsilon"] == 1.0
+
+
 def test_names_are_found_however_they_are_written():
     assert AGENTS.find("dp_ucbvi", "").name == "DPUCBVI"
     assert BOUNDARIES.find("JDPBillboard", "").name == "jdp"
@@ -80,6 +86,25 @@ def test_names_are_found_however_they_are_written():
         ({"runs": []}, r"The grid has no runs"),
         ({"runs": [{"label": 3}]}, r"runs\[0\].label is 3"),
         ({"title": 3}, r"title is 3"),
+        ({"title": "two\nlines"}, r"title is 'two.nlines': it must be one line"),
+        ({"name": "../../elsewhere"}, r"name is '../../elsewhere': it names a folder"),
+        ({"name": "records"}, r"name is 'records'"),
+        ({"agent": []}, r"agent is an empty list"),
+        ({"boundary": {"name": "jdp", "epsilon": float("inf")}}, r"epsilon is out of range"),
+        ({"boundary": {"name": "jdp", "epsilon": float("nan")}}, r"epsilon is out of range"),
+        ({"boundary": {"name": "jdp", "epsilon": 10**400}}, r"epsilon is out of range"),
+        ({"environment": {"id": "HardMDP", "instance": [[0, float("inf")]]}}, r"instance is out of range"),
+        ({"users": 10**30}, r"users is out of range"),
+        ({"boundary": {"name": "jdp", "epsilon": [1, 1.0]}}, r"1 cells twice"),
+        (
+            {"runs": [{"label": "L", "agent": "UCBVI"}, {"label": "L", "agent": "UBEV"}]},
+            r"Two different runs have the label 'L', and would be averaged",
+        ),
+        (
+            {"runs": [{"label": "L"}, {"label": "L", "boundary": {"name": "jdp", "epsilon": 1.0}}]},
+            r"Two different runs have the label 'L'",
+        ),
+        ({"runs": [{"label": "L", "users": 10}, {"label": "L", "users": 20}]}, r"Two different runs"),
         ({"sweep": {"worker": 2}}, r"sweep has an unknown key 'worker'. Did you mean 'workers'"),
         ({"sweep": {"workers": "two"}}, r"sweep.workers is 'two': it must be a whole number"),
         ({"sweep": 3}, r"sweep is 3"),

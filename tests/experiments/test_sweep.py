@@ -132,6 +132,18 @@ def test_a_driver_that_is_killed_again_and_again_loses_nothing(tmp_path, whole):
     assert_whole(Store(path), whole)
 
 
+def workers_of(command):
+    """Loky's workers whose environment names this run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"popen_loky" in (path / "cmdline").read_bytes() and command.encode() in (path / "environ").read_bytes():
+                found.append(path.name)
+        except OSError:
+            continue
+    return found
+
+
 @pytest.mark.slow
 def test_a_command_that_is_killed_goes_on_where_it_was(tmp_path):
     grid = tmp_path / "grid.toml"
@@ -141,12 +153,21 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tmp_path):
     )
     store = tmp_path / "store"
     command = [sys.executable, "-m", "private_rl_gym.cli", "sweep", str(grid), "--store", str(store), "--workers", "2"]
-    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    quiet = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "env": {**os.environ, "OF_THIS_RUN": str(grid)},
+    }
+    driver = subprocess.Popen(command, start_new_session=True, **quiet)
     deadline = time.time() + 120
     while time.time() < deadline and not list(store.glob("records/*/*.parquet")):
         time.sleep(0.02)
-    os.killpg(driver.pid, signal.SIGKILL)  # the driver and its workers
+    os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
+    deadline = time.time() + 20
+    while time.time() < deadline and workers_of(str(grid)):
+        time.sleep(0.1)
+    assert not workers_of(str(grid))  # workers end with their driver, however that ended
     first = contents(Store(store))
     assert first
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -180,7 +201,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path, whole):
     assert_whole(store, whole)
 
 
-def kills(cell):
+def kills(cell, driver):
     """In a worker: dies on one cell, every time."""
     if cell.seed == 1 and cell.agent.name == "UCBVI":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -189,7 +210,7 @@ def kills(cell):
 
 @pytest.mark.slow
 def test_a_cell_that_kills_its_worker_is_written_down_and_the_rest_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("private_rl_gym.experiments.engines.answer", kills)
+    monkeypatch.setattr("private_rl_gym.experiments.engines.in_worker", kills)
     store = Store(tmp_path / "store")
     tally = sweep(small(), store, OnJoblib(2))
     assert [(cell.agent.name, cell.seed) for cell in tally.failed] == [("UCBVI", 1)]
