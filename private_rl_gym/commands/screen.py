@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
-import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -54,7 +53,7 @@ def sentences(command: F) -> F:
         except KeyboardInterrupt:
             typer.echo("Interrupted. What is finished is written down; run the same again for the rest.", err=True)
             raise typer.Exit(130) from None
-        except (typer.Exit, typer.Abort, click.ClickException):
+        except (typer.Exit, typer.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - a traceback teaches whoever typed a command nothing
             said = f"{type(error).__name__}: {error}".splitlines()[0]
