@@ -1,9 +1,12 @@
 """What importing the package does, and does not do."""
 
+import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -54,3 +57,24 @@ def test_planning_names_are_all_there():
     assert all(callable(getattr(planning, name)) for name in planning.__all__)
     with pytest.raises(AttributeError, match="no attribute 'plan_b'"):
         planning.plan_b  # noqa: B018
+
+
+def test_the_package_imports_only_what_its_installation_brings():
+    """Found in a clean clone: a module that only the development tools brought."""
+    source = Path(__file__).parents[1]
+    content = (source / "pyproject.toml").read_text("utf-8")
+    declared = content[
+        content.index("dependencies = [") : content.index("docs = [")
+    ]  # with the extras that users install
+    names = {re.split(r"[<>=;\[]", name)[0].strip().lower() for name in re.findall(r'"([^"]+)"', declared)}
+    modules = {name.replace("-", "_").removesuffix("_ce") for name in names}
+    imported = set()
+    for path in (source / "private_rl_gym").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.split(".")[0])
+    foreign = imported - set(sys.stdlib_module_names) - {"private_rl_gym", "__future__"}
+    assert foreign - modules <= {"typing_extensions"}  # for types alone; torch brings it
+    assert {"joblib", "pyarrow", "typer"} <= foreign
