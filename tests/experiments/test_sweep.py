@@ -104,11 +104,11 @@ def run_forever(path):
 
 @pytest.mark.slow
 def test_a_driver_that_is_killed_again_and_again_loses_nothing(tmp_path, whole):
-    """SIGKILL at 20 random moments, then one run to the end."""
+    """Twenty times SIGKILL while it runs, at random moments, then one run to the end."""
     rng = np.random.default_rng(0)
     fork = multiprocessing.get_context("fork")
     path, killed, grown = tmp_path / "store", 0, 0
-    for _ in range(20):
+    while killed < 20:
         driver = fork.Process(target=run_forever, args=(path,))
         driver.start()
         time.sleep(rng.uniform(0.0, 0.06))
@@ -125,7 +125,6 @@ def test_a_driver_that_is_killed_again_and_again_loses_nothing(tmp_path, whole):
             if grown == 12:
                 shutil.rmtree(path)
                 grown = 0
-    assert killed >= 10
     missing = 12 - grown
     tally = sweep(small(), Store(path), InProcess())
     assert tally.done == missing
