@@ -17,6 +17,7 @@ from private_rl_gym.commands.pictures import GRID_ARGUMENT, draw_all
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import sweep as sweeping
 from private_rl_gym.experiments.cell import train_cell
+from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.engines import Answer, engine_named
 from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, read_table
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError
@@ -168,7 +169,7 @@ def _from_options(
             raise GridError(
                 f"--set {one!r}: write it as agent.NAME=VALUE, boundary.NAME=VALUE or environment.NAME=VALUE."
             )
-        parts[part][name] = _value(text.strip())
+        parts[part][name] = value_of(text.strip())
     return {**parts, "users": users, "seeds": [seed]}
 
 
@@ -197,7 +198,7 @@ def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) 
     return merged
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -274,7 +275,7 @@ def _run(grid: Grid, records: Store, runner: Any) -> sweeping.Tally:
     with progress() as bar:
         task = None if bar is None else bar.add_task(grid.name, total=len(grid.cells))
 
-        def told(tally: sweeping.Tally, answer: Answer | None) -> None:
+        def told(tally: sweeping.Tally, answer: Answer[Cell] | None) -> None:
             if bar is not None and task is not None:
                 bar.update(task, completed=tally.there + tally.done + len(tally.failed))
                 if answer is not None and answer.failure is not None:

@@ -1,6 +1,7 @@
-"""Where cells run: this process, processes of this machine (joblib), or workers anywhere (Dask).
+"""Where work is done: in this process, processes of this machine (joblib), or workers anywhere (Dask).
 
-Every engine turns cells into answers, in any order, as they finish. What a cell gives does not depend on the engine.
+Every engine turns pieces of work, such as the cells of a grid, into answers, in any order, as they finish. What a piece
+gives does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from private_rl_gym.experiments.cell import run_cell
 from private_rl_gym.experiments.config import Cell
@@ -25,34 +26,50 @@ PATIENCE = 3
 """How often workers may die without anything finished, before cells are run one by one to find the one that kills."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a cell: a record's bytes, or why there is none."""
+class Task(Protocol):
+    """A piece of work, with a name that no other has."""
 
-    cell: Cell
-    content: bytes | None
+    @property
+    def key(self) -> str:
+        """The name."""
+
+
+T = TypeVar("T", bound=Task)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What became of a cell, or of another piece of work: a record's bytes (or what it is), or why there is none."""
+
+    cell: T
+    content: Any
     failure: str | None = None
 
 
-class Engine(Protocol):
-    """Runs cells."""
+def record(cell: Cell) -> bytes:
+    """What is done with the cells of a grid."""
+    return pack(run_cell(cell))
 
-    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+
+class Engine(Protocol):
+    """Does work; what is done with cells, if nothing else is said."""
+
+    def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
         """Answers, as they come."""
 
 
-def answer(cell: Cell) -> Answer:
+def answer(cell: T, work: Callable[[Any], Any] = record) -> Answer[T]:
     """Run a cell, whatever happens in it."""
     try:
-        return Answer(cell, pack(run_cell(cell)))
+        return Answer(cell, work(cell))
     except Exception:  # noqa: BLE001 - the rest of the grid goes on
         return Answer(cell, None, traceback.format_exc())
 
 
-def in_worker(cell: Cell, driver: int) -> Answer:
+def in_worker(cell: T, driver: int, work: Callable[[T], Any]) -> Answer[T]:
     """The same in a process that ends when its driver does, however that ended."""
     _end_with(driver)
-    return answer(cell)
+    return answer(cell, work)
 
 
 @cache
@@ -69,10 +86,10 @@ def _end_with(driver: int) -> None:
 class InProcess:
     """One cell after the other, here."""
 
-    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+    def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
         """Answers, in order."""
         for cell in cells:
-            yield answer(cell)
+            yield answer(cell, work)
 
 
 class OnJoblib:
@@ -85,29 +102,29 @@ class OnJoblib:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+    def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
         """Answers, as they come."""
         waiting = {cell.key: cell for cell in cells}
         barren = 0
         while waiting and barren < PATIENCE:
             before = len(waiting)
-            for found in self._until_a_worker_dies(list(waiting.values()), self.workers):
+            for found in self._until_a_worker_dies(list(waiting.values()), work, self.workers):
                 del waiting[found.cell.key]
                 yield found
             barren = 0 if len(waiting) < before else barren + 1
         for cell in waiting.values():  # one of them kills workers: each has one of its own
-            alone = list(self._until_a_worker_dies([cell], 2))  # with one, joblib would run it in this process
+            alone = list(self._until_a_worker_dies([cell], work, 2))  # with one, joblib would run it in this process
             yield alone[0] if alone else Answer(cell, None, "The worker process died: killed, or out of memory.")
 
     @staticmethod
-    def _until_a_worker_dies(cells: list[Cell], workers: int) -> Iterator[Answer]:
+    def _until_a_worker_dies(cells: list[T], work: Callable[[T], Any], workers: int) -> Iterator[Answer[T]]:
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
         try:
             with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
                 yield from Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size="auto")(
-                    delayed(in_worker)(cell, os.getpid()) for cell in cells
+                    delayed(in_worker)(cell, os.getpid(), work) for cell in cells
                 )
         except BrokenProcessPool:  # joblib makes new workers when it is called again
             return
@@ -119,7 +136,7 @@ class OnDask:
     def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
 
-    def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
+    def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
         """Answers, as they come; cells of a worker that is gone are run by another."""
         try:
             from distributed import Client, as_completed
@@ -132,9 +149,9 @@ class OnDask:
         except (OSError, ValueError) as error:
             raise GridError(f"There is no Dask scheduler at {self.scheduler} ({type(error).__name__}).") from None
         with client, client.as_current():
-            by_key: dict[Any, Cell] = {}
+            by_key: dict[Any, T] = {}
             for cell in cells:
-                future = client.submit(answer, cell, key=f"cell-{cell.key}", pure=True, retries=0)
+                future = client.submit(answer, cell, work, key=f"cell-{cell.key}", pure=True, retries=0)
                 by_key[future] = cell
             for future in as_completed(list(by_key)):  # type: ignore[no-untyped-call]
                 cell = by_key[future]

@@ -47,7 +47,7 @@ def check(grid: Grid) -> None:
 
 
 def sweep(
-    grid: Grid, store: Store, engine: Engine, told: Callable[[Tally, Answer | None], None] = lambda *_: None
+    grid: Grid, store: Store, engine: Engine, told: Callable[[Tally, Answer[Cell] | None], None] = lambda *_: None
 ) -> Tally:
     """Run the cells that have no record.
 
@@ -71,7 +71,7 @@ def sweep(
     return tally
 
 
-def _write(store: Store, found: Answer) -> None:
+def _write(store: Store, found: Answer[Cell]) -> None:
     try:
         if found.content is None:
             store.add_failure(found.cell, found.failure or "")

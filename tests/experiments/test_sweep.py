@@ -200,7 +200,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path, whole):
     assert_whole(store, whole)
 
 
-def kills(cell, driver):
+def kills(cell, driver, work):
     """In a worker: dies on one cell, every time."""
     if cell.seed == 1 and cell.agent.name == "UCBVI":
         os.kill(os.getpid(), signal.SIGKILL)
