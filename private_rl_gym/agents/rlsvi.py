@@ -68,9 +68,17 @@ class RLSVI(Agent):
 
     def plan(self, release: Release) -> Policy:
         """Lines 5 to 18 of algorithm 1; the noise of a value is an addition to its reward."""
+        P, R, noise = self.perturbed(release)
+        H = R.shape[0]
+        if self.clip:
+            return optimistic_backward_induction(P, R, noise, floor=0.0).policy
+        return backward_induction(P, R + noise, H).policy
+
+    def perturbed(self, release: Release) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Estimates of transitions and rewards, and the noise of a plan: the account of what it spends is here."""
         n = np.maximum(release.n, 0.0)  # a noisy board may say less
         H, S, A = n.shape
-        beta = self.beta_scale * _beta(H, S, A, release.users + 1)
+        beta = self.noise_variance(release.users + 1)
         P, R = estimates(n, release.m, release.r)
         noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
         if release.users:  # every plan that knows of users spends, whoever asked for it
@@ -78,9 +86,11 @@ class RLSVI(Agent):
             self._squared_mu += 2.0 * H / beta
             self._rate += _printed_rate(H, S, A, self.beta_scale)
             self._plans += 1
-        if self.clip:
-            return optimistic_backward_induction(P, R, noise, floor=0.0).policy
-        return backward_induction(P, R + noise, H).policy
+        return P, R, noise
+
+    def noise_variance(self, user: int) -> float:
+        """beta_k: the variance of a value before user k, times its visits plus one."""
+        return self.beta_scale * _beta(*self._board.sizes, user)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -248,6 +248,10 @@ class LinearFeatures:
             self.bound,
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> LinearFeatures:
+        """Itself: nothing in it changes."""
+        return self
+
     def __repr__(self) -> str:
         sizes = f"d={self.d}, S={self.n_states}, A={self.n_actions}"
         return f"LinearFeatures({sizes}, {self.reward_d} reward features, {len(self.weights)} entries)"

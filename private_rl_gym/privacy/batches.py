@@ -17,7 +17,7 @@ from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.shuffling import BinarySums, send_and_shuffle
+from private_rl_gym.privacy.shuffling import BinarySums, NoiseBits, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise, Statistic, TabularCounts
 
 __all__ = ["ShuffledBits", "ShuffledSums"]
@@ -183,14 +183,7 @@ class ShuffledSums(PublicSums):
                 bits.variance(sent),
                 sent * bits.each * bits.bias,
             )
-            if self.by_message:
-                if len(self._held) != sent:
-                    raise RuntimeError("Messages of this batch are missing: nothing is published.")
-                total = send_and_shuffle(np.array(self._held), bits, self.shuffler.generator).sum(
-                    axis=1, dtype=np.int64
-                )
-            else:
-                total = total + self.shuffler.generator.binomial(sent * bits.each, bits.bias, len(total))
+            total = self._mixed(bits, sent)
         # Whole numbers are summed, and the mean of all noise is taken off what is published: with rounding in between,
         # the last digit would tell a count from its noise.
         shuffled = self.shuffled + total
@@ -210,6 +203,15 @@ class ShuffledSums(PublicSums):
         self.pending = 0
         self.version += 1
         self.release = self.restored(sums, self.gone)
+
+    def _mixed(self, bits: NoiseBits, sent: int) -> NDArray[np.int64]:
+        """What is left of a batch after the shuffle: for every counter, how many bits were set."""
+        if not self.by_message:
+            return self._sums + self.shuffler.generator.binomial(sent * bits.each, bits.bias, len(self._sums))
+        if len(self._held) != sent:
+            raise RuntimeError("Messages of this batch are missing: nothing is published.")
+        messages = send_and_shuffle(np.array(self._held), bits, self.shuffler.generator)
+        return np.asarray(messages.sum(axis=1, dtype=np.int64))
 
     @property
     def closes_early(self) -> bool:

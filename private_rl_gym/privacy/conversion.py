@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -45,6 +46,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return max(0.0, -math.exp(first) * math.expm1(second - first))
 
 
+@lru_cache(maxsize=256)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu = sensitivity / sigma for which Gaussian noise is (epsilon, delta)-DP."""
     check_budget(epsilon, delta)

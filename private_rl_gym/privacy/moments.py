@@ -159,6 +159,18 @@ class LinearMoments(Statistic):
             found[family] = block
         return found
 
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Upper triangles and vectors, in units."""
+        stretch = 1.0 if self.paper else math.sqrt(2.0)
+        blocks = []
+        for family in self._sizes:
+            block, unit = sums[family], self.units[family][:, None]
+            if family.startswith("gram"):
+                rows, columns = np.triu_indices(block.shape[-1])
+                block = block[:, rows, columns] * np.where(rows == columns, 1.0, stretch)
+            blocks.append(np.divide(block, unit, out=np.zeros_like(block), where=unit > 0.0))
+        return np.concatenate(blocks, axis=1).ravel()
+
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
         """Of one entry on the diagonal, or of a vector, at the stage where it is largest."""
         del users

@@ -95,6 +95,10 @@ class AdditiveReports(Statistic):
         """The same as of exact vectors: noise has mean zero."""
         return self.exact.sums(vector, users)
 
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The same as of exact vectors."""
+        return self.exact.vector(sums)
+
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
         """The same as of exact vectors."""
         return self.exact.release(sums, **about)
@@ -189,6 +193,10 @@ class UnaryReports(TabularStatistic):
         s, a, following = user.states[0, h], user.actions[0, h], user.states[0, h + 1]
         bit = int(uniform < user.rewards[0, h])
         return int(((s * self.n_actions + a) * self.n_states + following) * 2 + bit)
+
+    def places(self, user: Trajectories) -> NDArray[np.int64]:  # [h]
+        """Where the bits of a user are, stage by stage, if her rewards are bits."""
+        return np.array([self._outcome(user, h, 0.5) for h in range(self.horizon)])
 
     def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
         """Unbiased sums, from the number of bits and of reports."""

@@ -101,6 +101,10 @@ class Statistic(ABC):
         """What a vector of sums, in real units, says, by families."""
 
     @abstractmethod
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """What sums by families say, as one vector again, with nothing twice in it."""
+
+    @abstractmethod
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
         """The errors of each family, if every entry of the vector carries ``noise`` on top."""
 
@@ -125,6 +129,10 @@ class TabularStatistic(Statistic):
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
         """The counts, by name."""
         return self.counts(vector, users)._asdict()
+
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Transitions and rewards: visits are sums of transitions."""
+        return np.concatenate([sums["m"].ravel(), sums["r"].ravel()])
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Release:
         """Visits, transitions and rewards."""
@@ -196,6 +204,11 @@ class TabularCounts(TabularStatistic):
         r = vector[self._transitions : self._transitions + self._pairs].reshape(pairs)
         n = vector[self._transitions + self._pairs :].reshape(pairs) if self.separate_visits else _over_next(m)
         return Counts(n, m, r)
+
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The families side by side, visits only where they are counted on their own."""
+        found = super().vector(sums)
+        return np.concatenate([found, sums["n"].ravel()]) if self.separate_visits else found
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
         """Each entry's own; visits that are summed from transitions carry the noise of all of them."""
