@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help demo reproduce test lint types imports docs bench bench-peers clean
+.PHONY: help demo reproduce audit test lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ demo: $(VENV)/.demo  ## Run a small grid on RiverSwim, and say where the figure 
 reproduce: $(VENV)/.demo  ## Run the built-in grids, one for each paper; first figure 1 of DP-UCBVI.
 	for grid in dp-ucbvi pucb rlsvi sdp-pe linopt; do \
 	  $(BIN)/private-rl-gym sweep $$grid --store reproduce/runs --out reproduce/$$grid || exit 1; done
+
+audit: $(VENV)/.demo  ## Audit every boundary, mechanism and calibration at four epsilons; fail if chance does not explain the alarms.
+	$(BIN)/private-rl-gym audit --all --runs 2000 --out audits
 
 test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -48,7 +51,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo reproduce .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

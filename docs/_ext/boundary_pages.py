@@ -6,6 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from private_rl_gym.experiments import hard, learning, linear
+from private_rl_gym.experiments.auditing import Plan, audit
+from private_rl_gym.experiments.config import Choice
+from private_rl_gym.experiments.figures import tradeoff  # on axes of ours
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.statistics import TabularCounts
@@ -24,6 +27,7 @@ LINES = [
 def setup(app):
     app.connect("builder-inited", draw)
     app.connect("builder-inited", draw_learning)
+    app.connect("builder-inited", draw_audits)
     return {"parallel_read_safe": True}
 
 
@@ -39,6 +43,21 @@ def draw_learning(app):
         ["--states", "5", "20", "50", "100", "1000", "--seeds", "3", "--out", str(Path(app.srcdir) / "generated")]
     )
     hard.main(["--users", "4000000", "--seeds", "1", "--out", str(Path(app.srcdir) / "generated")])
+
+
+def draw_audits(app):
+    """A sound billboard and one that shares its noise between cells, under the same claim."""
+    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    parts = figure.subplots(1, 2)
+    for axes, target, title in (
+        (parts[0], None, "JDPBillboard: not broken"),
+        (parts[1], "private_rl_gym.experiments.broken:FreshNoise", "fresh noise for every release: broken"),
+    ):
+        claim = Choice("jdp", {"epsilon": 1.0, "delta": 0.0})
+        plan = Plan(claim, target=target, users=16, runs=6000, attacks=("one-release", "stream"))
+        tradeoff(axes, audit(plan))
+        axes.set_title(title, fontsize=10)
+    figure.savefig(Path(app.srcdir) / "generated" / "audit.png", dpi=130)
 
 
 def draw(app):

@@ -3,28 +3,12 @@
 import numpy as np
 from scipy.optimize import linprog
 
-
-class UnitSource:
-    """In place of random noise: the k-th draw sets cell k to one, and all others to zero."""
-
-    def __init__(self):
-        self.draws = 0
-
-    def gaussian(self, out):
-        out[:] = 0.0
-        out[self.draws] = 1.0
-        self.draws += 1
-
-    def geometric(self, _scale, out, _spare):
-        self.gaussian(out)
+from private_rl_gym.privacy.audit import noise_matrix
 
 
-def noise_matrix(mechanism, steps, law, draws=None):
+def matrix_of(mechanism, steps, law):
     """B, where release t carries B z, z being independent noise: one row a release, one column a draw."""
-    cells = draws or 4 * steps + 40
-    noise, source = mechanism(steps, cells, law), UnitSource()
-    rows = [noise.advance(source, np.ones(cells)).copy() for _ in range(steps)]
-    return np.array(rows)[:, : source.draws]
+    return noise_matrix(mechanism(steps, 1, law), steps)
 
 
 def gaussian_loss(B):

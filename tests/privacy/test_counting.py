@@ -15,7 +15,7 @@ from private_rl_gym.privacy.counting import (
     k_ary,
 )
 from private_rl_gym.privacy.counting.k_ary import balanced_digits
-from tests.privacy.linear import gaussian_loss, laplace_loss, noise_matrix
+from tests.privacy.linear import gaussian_loss, laplace_loss, matrix_of
 
 T = 50_000
 MECHANISMS = [
@@ -90,13 +90,13 @@ def test_blt_coefficients_and_closed_forms(steps):
     assert blt.squared_sensitivity == pytest.approx((C[:, 0] ** 2).sum(), rel=1e-12)
     assert blt.worst_error**2 == pytest.approx(blt.squared_sensitivity * (B[-1] ** 2).sum(), rel=1e-6)
     assert blt.squared_spread(steps) == pytest.approx((B[-1] ** 2).sum(), rel=1e-9)
-    np.testing.assert_allclose(noise_matrix(MatrixFactorization, steps, "gaussian"), B, atol=1e-9)
+    np.testing.assert_allclose(matrix_of(MatrixFactorization, steps, "gaussian"), B, atol=1e-9)
 
 
 @every_mechanism
 @pytest.mark.parametrize("steps", [1, 2, 5, 16, 21])
 def test_spread_is_that_of_the_streaming_code(mechanism, law, steps):
-    B = noise_matrix(mechanism, steps, law)
+    B = matrix_of(mechanism, steps, law)
     noise = mechanism(steps, 1, law)
     for t in range(1, steps + 1):
         assert noise.spread(t) == pytest.approx(np.linalg.norm(B[t - 1]), rel=1e-9)
@@ -106,7 +106,7 @@ def test_spread_is_that_of_the_streaming_code(mechanism, law, steps):
 @pytest.mark.parametrize("steps", [1, 2, 5, 8, 21])
 def test_no_user_costs_more_than_is_accounted_for(mechanism, law, steps):
     """White box: the exact privacy loss of the worst user against the sensitivity that calibrates the noise."""
-    loss = (laplace_loss if law == "laplace" else gaussian_loss)(noise_matrix(mechanism, steps, law))
+    loss = (laplace_loss if law == "laplace" else gaussian_loss)(matrix_of(mechanism, steps, law))
     claimed = mechanism(steps, 1, law).sensitivity
     assert loss <= claimed * (1 + 1e-6)
     assert loss >= 0.7 * claimed  # and the account is not padded
@@ -147,7 +147,7 @@ class ForgottenNoise(BinaryTree):
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_broken_mechanisms_are_caught(broken, law):
     steps = 16
-    loss = (laplace_loss if law == "laplace" else gaussian_loss)(noise_matrix(broken, steps, law, draws=16 * steps))
+    loss = (laplace_loss if law == "laplace" else gaussian_loss)(matrix_of(broken, steps, law))
     assert loss > 1.05 * broken(steps, 1, law).sensitivity
 
 
@@ -176,7 +176,7 @@ def test_the_k_ary_tree_at_fifty_thousand_is_the_specified_one():
 @pytest.mark.parametrize("steps", [60, 200])
 def test_deep_k_ary_trees_cost_no_more_than_their_levels(steps):
     """The exact loss with several levels, where nodes are subtracted that later users belong to."""
-    B = noise_matrix(ThreeAry, steps, "laplace", draws=4 * steps)
+    B = matrix_of(ThreeAry, steps, "laplace")
     noise = ThreeAry(steps, 1, "laplace")
     assert noise.levels >= 4
     users = range(1, steps + 1) if steps < 100 else (1, 40, 41, 121, 200)

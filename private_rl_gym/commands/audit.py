@@ -1,0 +1,271 @@
+"""``private-rl-gym audit``: check a promise, of this package or of somebody's own."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from private_rl_gym.commands.runs import value_of
+from private_rl_gym.commands.screen import progress, screen, sentences
+from private_rl_gym.experiments import auditing, figures
+from private_rl_gym.experiments.auditing import Plan, Report, everything
+from private_rl_gym.experiments.config import Choice, digest
+from private_rl_gym.experiments.engines import Engine, engine_named
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError
+
+__all__ = ["audit"]
+
+BROKEN = 3
+"""The exit code where more was proved than was promised."""
+
+
+@sentences
+def audit(
+    boundary: Annotated[
+        str, typer.Option(help="open, jdp, ldp, sdp or per-step.", autocompletion=BOUNDARIES.complete)
+    ] = "jdp",
+    inside: Annotated[str | None, typer.Option(help="A boundary inside that one: ldp.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Who learns, for the black box.", autocompletion=AGENTS.complete)
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option("--env", help="Whose users come; by default two rooms in which two users share no count."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="A boundary, an agent, or a function that builds one: module:object.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
+    delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
+    statistic: Annotated[str, typer.Option(help="tabular or linear, without an agent.")] = "tabular",
+    horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms.")] = 1,
+    users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
+    runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 30_000,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(help="one-release, stream, late, black-box, one-run; may be repeated. All that fit, by default."),
+    ] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="How the two users are found: searched, disjoint, random, rewards, one-stage.")
+    ] = "searched",
+    confidence: Annotated[float, typer.Option(help="With which all bounds together hold.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other option, as `boundary.counting=binary-tree` or `agent.bonus=theory`."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A report that an audit wrote: do it again.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the report.")] = Path("audits"),
+    workers: Annotated[int | None, typer.Option(help="Processes; as many as cores if nothing is said.")] = None,
+    engine: Annotated[str, typer.Option(help="joblib, dask or serial.")] = "joblib",
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Audit every boundary, mechanism and calibration at four epsilons.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report for machines.")] = False,
+) -> None:
+    """Check a promise: attack a boundary or an agent, and hold what is proved against what is claimed.
+
+    The stack runs many times in two worlds that differ in one user. How well attacks tell the worlds apart bounds
+    epsilon from below. Exit code 3: more was proved than was promised.
+
+    Example: `private-rl-gym audit --boundary jdp --agent dpucbvi --epsilon 1`
+    """
+    runner = engine_named(engine, workers=workers, scheduler=scheduler)
+    if every:
+        _audit_all(runner, runs, seed, out)
+        return
+    if config is not None:
+        plan = _plan_of(config)
+    else:
+        choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [])
+        plan = Plan(
+            **choices,
+            target=target,
+            statistic=statistic,
+            horizon=horizon,
+            users=users,
+            runs=runs,
+            attacks=tuple(attack or ()),
+            neighbours=neighbours,
+            confidence=confidence,
+            seed=seed,
+        )
+    with progress() as bar:
+        task = None if bar is None else bar.add_task("runs", total=None)
+
+        def told(done: int, total: int) -> None:
+            if bar is not None and task is not None:
+                bar.update(task, completed=done, total=total)
+
+        report = auditing.audit(plan, runner, told)
+    written = _write(report, out)
+    if as_json:
+        typer.echo(json.dumps(_finite(report.to_dict()), indent=2))
+    else:
+        _print(report, written)
+    if report.broken:
+        raise typer.Exit(BROKEN)
+
+
+def _choices(
+    boundary: str,
+    inside: str | None,
+    agent: str | None,
+    environment: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    options: list[str],
+) -> dict[str, Any]:
+    """The parts of the stack, by name, with what was said of them."""
+    parts: dict[str, dict[str, Any]] = {"boundary": {}, "inside": {}, "agent": {}, "environment": {}}
+    for one in options:
+        path, equals, text = one.partition("=")
+        part, dot, name = path.strip().partition(".")
+        if not (equals and dot) or part not in parts:
+            raise GridError(f"--set {one!r}: write it as {', '.join(f'{part}.NAME=VALUE' for part in parts)}.")
+        parts[part][name] = value_of(text.strip())
+    kind = "per-step" if boundary.replace("_", "-") == "per-step" else BOUNDARIES.find(boundary, "--boundary").name
+    said = parts["boundary"]
+    if kind == "open":
+        if epsilon is not None or delta is not None:
+            raise GridError("--epsilon and --delta are for a boundary that promises something, and this one is open.")
+    elif kind == "sdp" and inside is not None:
+        parts["inside"].setdefault("epsilon", 1.0 if epsilon is None else epsilon)
+        if delta is not None:
+            said["delta"] = delta
+    else:
+        said["epsilon"] = 1.0 if epsilon is None else epsilon
+        if delta is not None or kind in ("jdp", "sdp"):
+            said["delta"] = 1e-6 if delta is None else delta
+        if inside is not None:
+            parts["inside"].setdefault("epsilon", said["epsilon"])
+    found: dict[str, Any] = {"boundary": Choice(kind, said)}
+    for name, chosen, catalogue in (
+        ("inside", inside, BOUNDARIES),
+        ("agent", agent, AGENTS),
+        ("environment", environment, ENVIRONMENTS),
+    ):
+        if chosen is not None:
+            entry = catalogue.find(chosen, f"--{name}")
+            entry.check(parts[name], f"--set {name}")
+            found[name] = Choice(entry.name, parts[name])
+        elif parts[name]:
+            raise GridError(f"--set {name}...: there is no {name}; name one first.")
+    return found
+
+
+def _plan_of(path: Path) -> Plan:
+    try:
+        content = json.loads(path.read_text())
+        return Plan.from_dict(content["config"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise GridError(f"--config {path}: this is no report of an audit ({type(error).__name__}).") from None
+
+
+def _command(plan: Plan) -> str:
+    """What to type to do it again."""
+    words = ["private-rl-gym", "audit"]
+    default = Plan()
+    options = dict(plan.boundary.options)
+    words += ["--boundary", plan.boundary.name]
+    for name in ("epsilon", "delta"):
+        if options.get(name) is not None:
+            words += [f"--{name}", f"{options.pop(name):g}"]
+    if plan.environment is not None:
+        words += ["--env", plan.environment.name]
+    for name in ("inside", "agent"):
+        choice = getattr(plan, name)
+        words += [] if choice is None else [f"--{name}", choice.name]
+    for name in ("target", "statistic", "horizon", "users", "runs", "neighbours", "confidence", "seed"):
+        if getattr(plan, name) != getattr(default, name):
+            words += [f"--{name}", str(getattr(plan, name))]
+    for one in plan.attacks:
+        words += ["--attack", one]
+    for part, said in (
+        ("boundary", options),
+        *((part, getattr(plan, part)) for part in ("inside", "agent", "environment")),
+    ):
+        for name, value in (said if isinstance(said, dict) else {} if said is None else said.options).items():
+            words += ["--set", f"{part}.{name}={str(value).lower() if isinstance(value, bool) else value}"]
+    return shlex.join(words)
+
+
+def _write(report: Report, out: Path) -> Path:
+    """The report, and the figure where figures can be drawn."""
+    folder = out / digest(report.plan.to_dict()).hex()[:12]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_text(json.dumps(_finite(report.to_dict()), indent=2) + "\n")
+        figures.save(figures.tradeoff_figure(report), folder / "tradeoff")
+    except OSError as error:
+        raise GridError(f"--out {out}: cannot be written to ({error.strerror or type(error).__name__}).") from None
+    except GridError as error:  # no matplotlib: the verdict stands without a picture
+        typer.echo(str(error), err=True)
+    return folder
+
+
+def _print(report: Report, folder: Path) -> None:
+    console = screen()
+    console.print(f"Claim: {report.claim}", highlight=False, soft_wrap=True)
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    found.add_column("attack", no_wrap=True)
+    for name in ("claimed", "at least", "if Gaussian"):
+        found.add_column(name, justify="right", no_wrap=True)
+    found.add_column("by")
+    for result in report.results:
+        gaussian = "" if result.gaussian is None else f"{result.gaussian:.3f}"
+        claimed = f"{result.promise.epsilon:.4g}"
+        found.add_row(result.said, claimed, f"{result.epsilon:.3f}", gaussian, result.detail)
+    console.print(found)
+    console.print(report.verdict, style="bold red" if report.broken else "bold", highlight=False, soft_wrap=True)
+    if (folder / "tradeoff.png").exists():
+        console.print(f"The figure: {folder / 'tradeoff.png'}", highlight=False, soft_wrap=True)
+    console.print(f"The report: {folder / 'report.json'}", highlight=False, soft_wrap=True)
+    console.print(f"Again: {_command(report.plan)}", style="dim", highlight=False, soft_wrap=True)
+
+
+def _audit_all(engine: Engine, runs: int, seed: int, out: Path) -> None:
+    """Every case, and whether there are more alarms than chance explains."""
+    plans = list(everything.everything(runs=runs, seeds=(seed, seed + 1)))
+    with progress() as bar:
+        task = None if bar is None else bar.add_task("audits", total=len(plans))
+
+        def told(done: int, entry: Any, report: Report | None) -> None:
+            if bar is not None and task is not None:
+                bar.update(task, completed=done)
+            elif entry is not None and report is not None and done % 20 == 0:
+                typer.echo(f"{done} of {len(plans)} audits", err=True)
+
+        found = everything.matrix(plans, engine, told)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("what", no_wrap=True)
+    for name in ("claim", "epsilon at least", "of the claim"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry, report in found.entries:
+        style = "red" if report.broken else None
+        share = f"{report.bound / report.claim.epsilon:.2f}"
+        table.add_row(entry.name, f"{report.claim.epsilon:.4g}", f"{report.bound:.3f}", share, style=style)
+    screen().print(table)
+    out.mkdir(parents=True, exist_ok=True)
+    content = [{"name": entry.name, **report.to_dict()} for entry, report in found.entries]
+    (out / "all.json").write_text(json.dumps(_finite(content), indent=2) + "\n")
+    typer.echo(f"{found.sentence} All reports: {out / 'all.json'}")
+    if found.broken:
+        raise typer.Exit(BROKEN)
+
+
+def _finite(content: Any) -> Any:
+    """JSON has no infinity: None in its place."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

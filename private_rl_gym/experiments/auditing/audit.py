@@ -1,0 +1,219 @@
+"""Audits: claim, attacks, verdict. What ``private-rl-gym audit`` does.
+
+The claim is what the ledger of the stack says (or the agent's own guarantee, where its noise is what protects). Each
+attack runs the stack in two worlds that differ in one user, and bounds epsilon from below; all bounds of an audit hold
+together with the stated confidence. A bound above the claim breaks it. Proofs: docs/proofs/audit.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.rlsvi import RLSVI
+from private_rl_gym.experiments.auditing.coins import guess_coins
+from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
+from private_rl_gym.experiments.auditing.mechanisms import Published, RandomizedSteps
+from private_rl_gym.experiments.auditing.plan import Plan, environment_of, maker, plain
+from private_rl_gym.experiments.auditing.report import Report, Result
+from private_rl_gym.experiments.auditing.users import Game, board_of
+from private_rl_gym.experiments.config import digest
+from private_rl_gym.experiments.engines import Engine, InProcess
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.privacy.audit.judging import Finding, judge
+from private_rl_gym.privacy.guarantee import Guarantee
+
+__all__ = ["Attack", "Report", "Result", "audit", "game"]
+
+PIECES = 16
+"""Pieces into which the runs of one world are cut."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One of the attacks of an audit."""
+
+    plan: Plan
+    kind: str
+    chosen: tuple[bytes, bytes] | None = None  # users that were chosen once, for all workers
+
+    @property
+    def users(self) -> int:
+        """How many come."""
+        if self.kind == "one-run":
+            return self.plan.runs // 10
+        times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2}[self.kind]
+        return max(1, times * self.plan.users)
+
+    @property
+    def runs(self) -> int:
+        """Of each world."""
+        return max(200, self.plan.runs // 5) if self.kind == "black-box" else self.plan.runs
+
+    @property
+    def said(self) -> str:
+        """For whoever reads the report."""
+        users = f"{self.users} user{'s' if self.users > 1 else ''}"
+        return {
+            "one-release": "white box, one release",
+            "stream": f"white box, {users}",
+            "late": f"white box, late of {users}",
+            "black-box": f"black box, {users}",
+            "one-run": f"one run, {users}",
+        }[self.kind]
+
+
+@lru_cache(maxsize=16)
+def game(attack: Attack) -> Game:
+    """What is run, prepared."""
+    plan, make = attack.plan, maker(attack.plan)
+    shared = {"kind": plan.neighbours, "seed": plan.seed}
+    if attack.kind == "black-box":
+        env = environment_of(plan, 2)
+        return OthersActions(env, make, users=attack.users, chosen=attack.chosen, **shared)  # type: ignore[arg-type]
+    if plain(plan.boundary.name) == "perstep":
+        return RandomizedSteps(environment_of(plan, 1), make, **shared)  # type: ignore[arg-type]
+    late = attack.kind == "late"
+    env = environment_of(plan, 1 if plan.agent is None and plan.target is None else 2, 2 if late else 1)
+    thing = make(env, attack.users, 0, plan.statistic)
+    if isinstance(thing, RLSVI) and not math.isfinite(board_of(thing).ledger.epsilon):
+        return Perturbed(env, make, users=attack.users, seed=plan.seed)
+    summed = thing.learns_from if isinstance(thing, Agent) else plan.statistic
+    if late and plan.neighbours == "searched":
+        shared["kind"] = "one-stage"
+    return Published(env, make, users=attack.users, statistic=summed, late=late, **shared)  # type: ignore[arg-type]
+
+
+# Running it ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some runs of one world."""
+
+    attack: Attack
+    world: int
+    first: int
+    count: int
+
+    @property
+    def key(self) -> str:
+        """A name that no other piece has."""
+        return f"{digest(self.attack.plan.to_dict()).hex()[:16]}-{self.attack.kind}-{self.world}-{self.first}"
+
+
+def play(piece: Piece) -> NDArray[np.float64]:
+    """What was seen."""
+    return game(piece.attack).runs(piece.world, piece.first, piece.count)
+
+
+def fitting(plan: Plan) -> tuple[str, ...]:
+    """The attacks that are tried if nothing is said: one release, a stream, and the agent's choices if there is one."""
+    if plan.attacks:
+        return plan.attacks
+    if plain(plan.boundary.name) == "perstep":
+        return ("one-release",)
+    try:
+        thing = maker(plan)(environment_of(plan, 2), 1, 0, plan.statistic)
+    except GridError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise GridError(f"What is to be audited cannot be built: {error}") from None
+    if isinstance(thing, RLSVI) and not math.isfinite(board_of(thing).ledger.epsilon):
+        return ("stream", "black-box")  # one user's plan is the first, and knows nobody
+    found = ("one-release",) if plan.users == 1 else ("one-release", "stream", "late")
+    return (*found, "black-box") if isinstance(thing, Agent) else found
+
+
+def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], None] = lambda *_: None) -> Report:
+    """Attack, and judge.
+
+    Args:
+        plan: What is audited, and how.
+        engine: Where runs are done; in this process, if nothing is said.
+        told: Called with the number of runs that are done, and of all.
+
+    Example:
+        >>> from private_rl_gym.experiments.auditing import Plan, audit
+        >>> report = audit(Plan(runs=400))
+        >>> report.broken, report.claim.epsilon
+        (False, 1.0)
+    """
+    plan.check()
+    start = time.perf_counter()
+    games = {}
+    for kind in fitting(plan):
+        attack = Attack(plan, kind)
+        prepared = None if kind == "one-run" else _prepared(attack)
+        games[replace(attack, chosen=getattr(prepared, "chosen", None))] = prepared
+    failure = (1.0 - plan.confidence) / len(games)
+    many = [attack for attack, prepared in games.items() if prepared is not None]
+    pieces = [piece for attack in many for piece in _pieces(attack)]
+    total, done = sum(piece.count for piece in pieces), 0
+    told(done, total)
+    seen: dict[tuple[Attack, int], list[tuple[int, NDArray[np.float64]]]] = {}
+    for answer in (engine or InProcess()).run(pieces, play):
+        if answer.content is None:
+            last = (answer.failure or "").strip().splitlines()[-1:]
+            raise GridError(f"{answer.cell.attack.said}: a run failed. {' '.join(last)}")
+        piece = answer.cell
+        seen.setdefault((piece.attack, piece.world), []).append((piece.first, answer.content))
+        done += piece.count
+        told(done, total)
+    results = []
+    for attack, here in games.items():
+        if here is None:
+            results.append(_one_run(attack, failure))
+            continue
+        worlds = [
+            np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)
+        ]
+        delta = here.guarantee.delta if math.isfinite(here.guarantee.epsilon) else 0.0
+        judged = judge(worlds[0], worlds[1], here.scores, delta=delta, failure=failure, gaussian=here.gaussian)
+        results.append(_result(attack, here.guarantee, judged))
+    return Report(plan, tuple(results), time.perf_counter() - start)
+
+
+def _first(rows: tuple[int, Any]) -> int:
+    return rows[0]
+
+
+def _prepared(attack: Attack) -> Game:
+    try:
+        return game(attack)
+    except GridError:
+        raise
+    except Exception as error:  # noqa: BLE001 - somebody's own code may raise anything
+        raise GridError(f"{attack.said}: {type(error).__name__}: {error}") from None
+
+
+def _pieces(attack: Attack) -> Iterator[Piece]:
+    edges = np.unique(np.linspace(0, attack.runs, PIECES + 1).astype(int))
+    for first, last in pairwise(edges):
+        for world in (0, 1):
+            yield Piece(attack, world, int(first), int(last - first))
+
+
+def _one_run(attack: Attack, failure: float) -> Result:
+    plan, make, env = attack.plan, maker(attack.plan), environment_of(attack.plan, 1)
+    thing = make(env, 1, 0, plan.statistic)
+    statistic = thing.learns_from if isinstance(thing, Agent) else plan.statistic
+    found = guess_coins(env, make, attack.users, plan.neighbours, plan.seed, failure, statistic)
+    return Result(attack.kind, attack.said, attack.users, found.guarantee, found.epsilon, None, None, found.sentence)
+
+
+def _result(attack: Attack, claim: Guarantee, found: Finding) -> Result:
+    event = found.best
+    detail = (
+        f"{event.score}: {event.hits:,} of {event.trials[0]:,} runs against {event.alarms:,} of {event.trials[1]:,}"
+    )
+    return Result(attack.kind, attack.said, attack.users, claim, found.epsilon, found.gaussian, found, detail)

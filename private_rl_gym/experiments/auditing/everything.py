@@ -1,0 +1,174 @@
+"""Every boundary, mechanism and calibration, audited at several epsilons: what the library claims of itself.
+
+At 95 % confidence one audit in twenty may raise a false alarm. How many do is held against that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from private_rl_gym.experiments.auditing.audit import audit
+from private_rl_gym.experiments.auditing.plan import Plan
+from private_rl_gym.experiments.auditing.report import Report
+from private_rl_gym.experiments.config import Choice, digest
+from private_rl_gym.experiments.engines import Answer, Engine, InProcess
+from private_rl_gym.experiments.names import GridError
+
+__all__ = ["CASES", "EPSILONS", "Entry", "Matrix", "alarms_allowed", "everything", "matrix"]
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+
+_DELTA = 1e-6
+
+
+def _jdp(delta: float, **options: Any) -> dict[str, Any]:
+    return {"boundary": ("jdp", {"delta": delta, **options})}
+
+
+def _ldp(**options: Any) -> dict[str, Any]:
+    return {"boundary": ("ldp", options)}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "jdp, factorization": _jdp(_DELTA),
+    "jdp, factorization, delta 0.01": _jdp(0.01),
+    "jdp, binary tree, Gaussian": _jdp(_DELTA, counting="binary-tree"),
+    "jdp, Honaker's tree, Gaussian": _jdp(_DELTA, counting="honaker-tree"),
+    "jdp, batches, Gaussian": _jdp(_DELTA, counting="batched"),
+    "jdp, k-ary tree": _jdp(0.0),
+    "jdp, binary tree, Laplace": _jdp(0.0, counting="binary-tree"),
+    "jdp, Honaker's tree, Laplace": _jdp(0.0, counting="honaker-tree"),
+    "jdp, batches, Laplace": _jdp(0.0, counting="batched"),
+    "jdp, batches of 2": _jdp(_DELTA, publish_every=2),
+    "jdp, printed constants": _jdp(0.0, calibration="paper"),
+    "jdp, two stages": {**_jdp(_DELTA), "horizon": 2},
+    "jdp, public start": _jdp(0.0, public_start=True),
+    "jdp, moments": {**_jdp(_DELTA), "statistic": "linear", "horizon": 2},
+    "jdp, moments, Laplace": {**_jdp(0.0), "statistic": "linear", "horizon": 2},
+    "jdp, moments, printed constants": {**_jdp(_DELTA, calibration="paper"), "statistic": "linear", "horizon": 2},
+    "ldp, one step": {**_ldp(), "horizon": 2},
+    "ldp, unary": _ldp(randomizer="unary"),
+    "ldp, unary, two stages": {**_ldp(randomizer="unary"), "horizon": 2},
+    "ldp, Laplace": _ldp(randomizer="laplace"),
+    "ldp, Gaussian": _ldp(randomizer="gaussian", delta=_DELTA),
+    "ldp, printed constants": _ldp(randomizer="laplace", calibration="paper"),
+    "ldp, moments": {**_ldp(), "statistic": "linear", "horizon": 2},
+    "sdp": {"boundary": ("sdp", {"delta": _DELTA})},
+    "sdp, delta 0.01": {"boundary": ("sdp", {"delta": 0.01})},
+    "sdp, messages": {"boundary": ("sdp", {"delta": 0.01, "simulation": "messages"})},
+    "sdp, printed constants": {"boundary": ("sdp", {"delta": _DELTA, "calibration": "paper"})},
+    "jdp around ldp": {**_jdp(_DELTA), "inside": ("ldp", {})},
+    "jdp around ldp, Laplace": {**_jdp(0.0), "inside": ("ldp", {"randomizer": "laplace"})},
+    "sdp around ldp": {"boundary": ("sdp", {"epsilon": None}), "inside": ("ldp", {})},
+    "ldp at every step": {"boundary": ("per-step", {})},
+    "jdp, DP-UCBVI": {**_jdp(_DELTA), "agent": ("DPUCBVI", {}), "attacks": ("black-box",)},
+    "jdp, PUCB": {**_jdp(0.0), "agent": ("PUCB", {}), "attacks": ("black-box",)},
+    "ldp, Private-UCB-PO": {**_ldp(), "agent": ("PrivateUCBPO", {}), "attacks": ("black-box",)},
+    "jdp, LinOpt-VI": {
+        **_jdp(_DELTA),
+        "agent": ("PrivateLinOptVI", {}),
+        "attacks": ("black-box",),
+        "horizon": 2,
+    },
+    "RLSVI": {"boundary": ("open", {}), "agent": ("RLSVI", {"bonus": "theory"}), "attacks": ("stream",), "users": 12},
+}
+"""What is audited, by name; epsilon is put in."""
+
+
+def everything(*, runs: int, seeds: Sequence[int], epsilons: Sequence[float] = EPSILONS) -> Iterator[tuple[str, Plan]]:
+    """All cases at all epsilons."""
+    for seed in seeds:
+        for name, case in CASES.items():
+            for epsilon in epsilons:
+                yield name, _plan(case, epsilon, runs, seed)
+
+
+def _plan(case: dict[str, Any], epsilon: float, runs: int, seed: int) -> Plan:
+    found = dict(case)
+    for part in ("boundary", "inside", "agent"):
+        if part not in found:
+            continue
+        name, options = found[part]
+        options = dict(options)
+        if part == "agent" and name == "RLSVI":
+            options["beta_scale"] = 4.0 / epsilon**2  # its epsilon is what its noise makes of it
+        elif part != "agent" and name != "open" and options.get("epsilon", 0.0) is not None:
+            options["epsilon"] = epsilon
+        found[part] = Choice(name, {key: value for key, value in options.items() if value is not None})
+    return Plan(**found, runs=runs, seed=seed)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One audit of many."""
+
+    name: str
+    plan: Plan
+
+    @property
+    def key(self) -> str:
+        """A name that no other has."""
+        return digest({"name": self.name, "plan": self.plan.to_dict()}).hex()[:32]
+
+
+def _report(entry: Entry) -> Report:
+    return audit(entry.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What all audits found."""
+
+    entries: tuple[tuple[Entry, Report], ...]
+
+    @property
+    def alarms(self) -> list[tuple[Entry, Report]]:
+        """Those whose bound is above the claim."""
+        return [(entry, report) for entry, report in self.entries if report.broken]
+
+    @property
+    def allowed(self) -> int:
+        """How many may be, by chance."""
+        return alarms_allowed(len(self.entries))
+
+    @property
+    def broken(self) -> bool:
+        """Whether there are more alarms than chance explains."""
+        return len(self.alarms) > self.allowed
+
+    @property
+    def sentence(self) -> str:
+        """For whoever waited."""
+        return (
+            f"{len(self.alarms)} of {len(self.entries)} audits found more than is claimed; at 95 % confidence chance "
+            f"explains {self.allowed}."
+        )
+
+
+def alarms_allowed(audits: int, confidence: float = 0.95) -> int:
+    """How many of so many audits of sound mechanisms raise an alarm at most, but for one time in a thousand."""
+    from scipy.stats import binom
+
+    return int(binom.ppf(0.999, audits, 1.0 - confidence))
+
+
+def matrix(
+    plans: Sequence[tuple[str, Plan]],
+    engine: Engine | None = None,
+    told: Callable[[int, Entry | None, Report | None], None] = lambda *_: None,
+) -> Matrix:
+    """Run all audits."""
+    entries = [Entry(name, plan) for name, plan in plans]
+    order = {entry.key: place for place, entry in enumerate(entries)}
+    found: list[tuple[Entry, Report]] = []
+    told(0, None, None)
+    answers: Iterator[Answer[Entry]] = (engine or InProcess()).run(entries, _report)
+    for answer in answers:
+        if answer.content is None:
+            last = (answer.failure or "").strip().splitlines()[-1:]
+            raise GridError(f"{answer.cell.name}: the audit failed. {' '.join(last)}")
+        found.append((answer.cell, answer.content))
+        told(len(found), answer.cell, answer.content)
+    return Matrix(tuple(sorted(found, key=lambda pair: order[pair[0].key])))

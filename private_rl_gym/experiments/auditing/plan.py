@@ -1,0 +1,196 @@
+"""What is audited, and how it is built."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.experiments.auditing.users import Maker, summed_there, two_rooms
+from private_rl_gym.experiments.config import Choice, digest
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, GridError
+from private_rl_gym.wrappers import Boundary, LDPPerStep
+
+__all__ = ["ATTACKS", "Plan", "environment_of", "is_kind", "maker", "plain", "target_of"]
+
+ATTACKS = ("one-release", "stream", "late", "black-box", "one-run")
+"""What may be tried: white box on one user's release, on a stream after her, on one before her; an agent; one run."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is audited, and how: an audit is a pure function of this.
+
+    Attributes:
+        boundary: Its name and options; ``per-step`` is ``LDPPerStep``.
+        inside: A boundary inside that one, if there is one.
+        agent: Who learns, for the black box; None for mechanisms alone.
+        environment: Whose users come; by default two rooms, in which two users may share no count.
+        target: A boundary or agent of somebody's own, as ``module:object``.
+        statistic: What the boundary sums, for audits without an agent.
+        horizon: Of the two rooms.
+        users: How many come in the stream; twice as many to the agent.
+        runs: Of each world, for white boxes; a fifth of them for the black box, and as many users in the one run.
+        attacks: What is tried, of ``ATTACKS``; by default all that fit.
+        neighbours: How the two users are found.
+        confidence: With which all bounds together hold.
+        seed: Of everything that is drawn.
+        make: In place of a target's name, the object itself.
+    """
+
+    boundary: Choice = field(default_factory=lambda: Choice("jdp", {"epsilon": 1.0, "delta": 1e-6}))
+    inside: Choice | None = None
+    agent: Choice | None = None
+    environment: Choice | None = None
+    target: str | None = None
+    statistic: str = "tabular"
+    horizon: int = 1
+    users: int = 4
+    runs: int = 30_000
+    attacks: tuple[str, ...] = ()
+    neighbours: str = "searched"
+    confidence: float = 0.95
+    seed: int = 0
+    make: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration, for JSON."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "make"}
+        for name in ("boundary", "inside", "agent", "environment"):
+            found[name] = None if found[name] is None else found[name].to_dict()
+        return found | {"attacks": list(self.attacks)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Plan:
+        """What ``to_dict`` gave."""
+        found = dict(content)
+        for name in found:
+            if name not in cls.__dataclass_fields__:
+                raise GridError(f"An audit has no {name!r}: its configuration is one that an audit wrote down.")
+        for name in ("boundary", "inside", "agent", "environment"):
+            if found.get(name) is not None:
+                options = dict(found[name])
+                found[name] = Choice(options.pop("name"), options)
+        return cls(**{**found, "attacks": tuple(found.get("attacks", ()))})
+
+    def __hash__(self) -> int:
+        return hash((digest(self.to_dict()), id(self.make)))
+
+    def check(self) -> None:
+        """Refuse what cannot be run."""
+        for name in self.attacks:
+            if name not in ATTACKS:
+                raise GridError(f"There is no attack {name!r}: choose of {', '.join(ATTACKS)}.")
+        for name, least in (("users", 1), ("runs", 200), ("horizon", 1)):
+            if getattr(self, name) < least:
+                raise GridError(f"{name} is {getattr(self, name)}: it must be {least} at least.")
+        if not 0.5 <= self.confidence < 1.0:
+            raise GridError(f"confidence is {self.confidence}: it lies in [0.5, 1).")
+        if self.statistic not in ("tabular", "linear"):
+            raise GridError(f"statistic is {self.statistic!r}: choose 'tabular' or 'linear'.")
+        if "black-box" in self.attacks and self.agent is None and self.target is None and self.make is None:
+            raise GridError("The black box needs an agent: name one.")
+
+
+# Building what is audited --------------------------------------------------------------------------------------------
+
+
+def target_of(plan: Plan) -> Any:
+    """The target, if there is one."""
+    if plan.make is not None:
+        return plan.make
+    if plan.target is None:
+        return None
+    module, colon, name = plan.target.partition(":")
+    if not colon:
+        raise GridError(f"target is {plan.target!r}: write it as module:object.")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a module beside whoever calls
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise GridError(f"target {plan.target!r} cannot be loaded. {type(error).__name__}: {error}") from None
+    if not callable(found):
+        raise GridError(
+            f"target {plan.target!r} is a {type(found).__name__}: it must be a boundary's or an agent's class, or a "
+            "function (env, users, seed) that returns one."
+        )
+    return found
+
+
+def is_kind(kind: Any, base: type) -> bool:
+    """Whether something is a class of that kind."""
+    return inspect.isclass(kind) and issubclass(kind, base)
+
+
+def maker(plan: Plan) -> Maker:
+    """How the stack of one run is built."""
+    target = target_of(plan)
+    agent: Any = target if is_kind(target, Agent) else None
+    if agent is None and plan.agent is not None:
+        agent = AGENTS.find(plan.agent.name, "agent").kind
+    options = {} if plan.agent is None else dict(plan.agent.options)
+    for part in ("boundary", "inside"):
+        choice = getattr(plan, part)
+        if target is None and choice is not None and plain(choice.name) != "perstep":
+            BOUNDARIES.find(choice.name, part).check(choice.options, part)
+
+    def board(env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
+        inner = env
+        if plan.inside is not None:
+            inner = _boundary(plan.inside, None, env, users, seed, statistic)
+            statistic = "tabular"
+        return _boundary(plan.boundary, target if is_kind(target, gym.Wrapper) else None, inner, users, seed, statistic)
+
+    def make(env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what printed constants really cost is in the ledger
+            return build(env, users, seed, statistic)
+
+    def build(env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
+        if target is not None and not is_kind(target, Agent) and not is_kind(target, gym.Wrapper):
+            return target(env, users=users, seed=seed)
+        if agent is None:
+            return board(env, users, seed, statistic)
+        return agent("TabularPolicy", board(env, users, seed, agent.learns_from), seed=seed, **options)
+
+    return make
+
+
+def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
+    options = dict(choice.options)
+    if plain(choice.name) == "perstep":
+        return (kind or LDPPerStep)(
+            env, seed=seed, **{k: v for k, v in options.items() if not (k == "delta" and v == 0.0)}
+        )
+    name = BOUNDARIES.find(choice.name, "boundary").name
+    if kind is not None:  # somebody's own: treated as what it comes from
+        name = next((known for known, entry in BOUNDARIES.items() if issubclass(kind, entry.kind)), name)
+    wrapper = kind or BOUNDARIES[name].kind
+    if name == "sdp":
+        options["batch_size"] = max(1, min(options.get("batch_size", -(-users // 2)), users))
+    elif statistic != "tabular" and not isinstance(env, Boundary):
+        options["statistic"] = summed_there(statistic, env)
+    if name != "open":
+        options["seed"] = seed
+    return wrapper(env, users=users, **options)
+
+
+def plain(name: str) -> str:
+    """A name, however it is written."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def environment_of(plan: Plan, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
+    """Whose users come; in the two rooms for so many stages at least."""
+    if plan.environment is None:
+        return two_rooms(max(plan.horizon, stages), n_actions)
+    return gym.make(plan.environment.name, **plan.environment.options)

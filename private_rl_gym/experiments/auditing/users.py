@@ -1,0 +1,196 @@
+"""The users of an audit: two sequences that differ in one, on one environment, met again and again."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.simulate import Trajectories, rollout
+from private_rl_gym.privacy.audit.judging import Score
+from private_rl_gym.privacy.audit.neighbours import Neighbours, neighbours
+from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.randomizers import AdditiveReports
+from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+
+__all__ = [
+    "PROBE",
+    "Game",
+    "Maker",
+    "Users",
+    "board_of",
+    "exact_of",
+    "guarantee_of",
+    "quiet",
+    "summed_there",
+    "two_rooms",
+]
+
+PROBE = 2
+"""A world of its own, for looking at a stack before anything is run."""
+
+Maker = Callable[[gym.Env[Any, Any], int, int, str], Any]
+"""From an environment, how many users come, a seed, and what is summed, to a boundary, or to an agent with one."""
+
+
+class Game(Protocol):
+    """Something to be seen in two worlds."""
+
+    guarantee: Guarantee
+    gaussian: bool
+    scores: Sequence[Score]
+
+    def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
+        """What was seen in so many runs, ``[run, number]``."""
+
+
+def two_rooms(horizon: int, n_actions: int) -> TabularEnv:
+    """Users who go between two rooms, and are paid, by the toss of coins: two of them may share no count."""
+    coins = np.full((2, n_actions, 2), 0.5)
+    return TabularEnv(TabularModel(coins, np.full((2, n_actions), 0.5), [0.5, 0.5], horizon))
+
+
+def seed_of(seed: int, *path: int) -> int:
+    """One of many seeds that have nothing to do with one another."""
+    words = np.random.SeedSequence(seed, spawn_key=path).generate_state(4)
+    return int.from_bytes(words.tobytes(), "little")
+
+
+def board_of(thing: Any) -> Any:
+    """The boundary of an agent, or what is one itself."""
+    return thing.board if isinstance(thing, Agent) else thing
+
+
+def quiet(call: Callable[[], Any]) -> Any:
+    """What printed constants really cost is in the ledger."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return call()
+
+
+def guarantee_of(thing: Any) -> Guarantee:
+    """What is promised: by the ledger; where that promises nothing, by an agent whose own noise protects."""
+    found: Guarantee = board_of(thing).ledger.outside
+    own = getattr(thing, "guarantee", None)
+    if isinstance(thing, Agent) and isinstance(own, Guarantee) and not math.isfinite(found.epsilon):
+        return own
+    return found
+
+
+def _relation(promise: Guarantee) -> str:
+    """Which users may stand in one another's place."""
+    if promise.covers == "rewards":
+        return "rewards"
+    known = {"replace one user": "any", "replace one user by one with the same start": "start"}
+    if promise.covers != "states and rewards" or promise.neighbours not in known:
+        raise GridError(
+            f"The promise is about {promise.neighbours!r}, {promise.covers!r}: audits know 'replace one user', "
+            "'replace one user by one with the same start', 'states and rewards' and 'rewards'."
+        )
+    return known[promise.neighbours]
+
+
+def summed_there(kind: str, env: gym.Env[Any, Any]) -> Any:
+    """What a boundary is told to sum: features that the environment knows, or the table's own."""
+    if kind == "tabular" or getattr(env.unwrapped, "mixture", None) is not None:
+        return kind
+    model = env.unwrapped.model  # type: ignore[attr-defined]
+    return _of_a_table(model.n_states, model.n_actions)
+
+
+@lru_cache(maxsize=8)
+def _of_a_table(n_states: int, n_actions: int) -> LinearFeatures:
+    return LinearFeatures.tabular(n_states, n_actions)
+
+
+class Users:
+    """The two sequences of users of a game, on one environment."""
+
+    def __init__(self, env: gym.Env[Any, Any], make: Maker, *, users: int, place: int, kind: str, seed: int) -> None:
+        model = getattr(env.unwrapped, "model", None)
+        if model is None:
+            raise GridError(f"{env} has no tapes: audits need users who can be met again, so a TabularEnv.")
+        self.env, self.make, self.users, self.place, self.seed = env, make, users, place, seed
+        self.tables, self.horizon = model.tables, model.horizon
+        self.sizes = (model.horizon, model.n_states, model.n_actions)
+        self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"neighbours")))
+        self.kind = kind
+
+    def built(self, world: int, number: int, statistic: str = "tabular") -> Any:
+        """The stack of one run."""
+        return self.make(self.env, self.users, seed_of(self.seed, self.users, world, number), statistic)
+
+    def policy(self, statistic: Any, promise: Guarantee) -> tuple[Policy, Neighbours]:
+        """A policy under which two users are far apart, and they: the best of those that always do the same.
+
+        They are as far apart as the promise allows.
+        """
+        H, S, A = self.sizes
+        relation = _relation(promise)
+        kind = "rewards" if relation == "rewards" else self.kind
+        values = None
+        if statistic.kind == "linear":
+            values = np.broadcast_to(np.append(H, np.arange(H - 1.0, -1.0, -1.0))[:, None], (H + 1, S))
+        best: tuple[float, Policy, Neighbours] | None = None
+        for action in range(min(A, 4)):
+            policy = Policy(np.full((H, S), action), A, values)
+
+            def distance(one: NDArray[np.float64], other: NDArray[np.float64], policy: Policy = policy) -> float:
+                users = np.stack([one, other])
+                if relation == "start" and len(set(self.trajectories(policy, users).states[:, 0])) > 1:
+                    return -1.0
+                vectors = self.vectors(statistic, policy, users)
+                return float(np.linalg.norm(vectors[1] - vectors[0], 2 if statistic.kind == "linear" else 1))
+
+            found = neighbours(kind, self.tables, distance, self.rng, users=self.users, place=self.place)
+            far = distance(found.tapes[self.place], found.other)
+            if best is None or far > best[0] + 1e-9:
+                best = far, policy, found
+        assert best is not None  # noqa: S101 - there is an action
+        if best[0] <= 0.0:
+            raise GridError(f"neighbours={kind!r} finds no two users who differ in what they contribute: take another.")
+        return best[1], best[2]
+
+    def trajectories(self, policy: Policy, tapes: NDArray[np.float64]) -> Trajectories:
+        """What these users do."""
+        return rollout(self.tables, policy, tapes)
+
+    def vectors(self, statistic: Any, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each of them contributes, ``[user, cell]``, without noise."""
+        users = self.trajectories(policy, tapes)
+        found = np.zeros((len(tapes), statistic.cells), dtype=np.int64)
+        for user in range(len(tapes)):
+            statistic.collect(users.part(user, user + 1), found[user], None)
+        return np.asarray(found * statistic.grid)
+
+    def walk(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Meet a user by reset and step, with a seed that is the same in every run; what was told."""
+        observation, _ = env.reset(seed=self.seed, options={"user": tape})
+        told = [float(np.ravel(observation)[-1])]
+        state = self.trajectories(policy, tape[None]).states[0]
+        for stage in range(self.horizon):
+            observation, reward, _, _, _ = env.step(int(policy.table[stage, state[stage]]))
+            told += [float(np.ravel(observation)[-1]), float(reward)]
+        return np.array(told)
+
+
+def exact_of(statistic: Any) -> Statistic:
+    """What users contribute before any noise of their own."""
+    if isinstance(statistic, AdditiveReports):
+        return statistic.exact
+    if type(statistic).collect is TabularCounts.collect or statistic.kind == "linear":
+        found: Statistic = statistic
+        return found
+    separate = bool(getattr(statistic, "separate_visits", False))
+    return TabularCounts(statistic.horizon, statistic.n_states, statistic.n_actions, separate_visits=separate)

@@ -1,0 +1,118 @@
+"""From how often an attack succeeded to what a mechanism gives away at least.
+
+Proofs: docs/proofs/audit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from private_rl_gym.privacy.conversion import gaussian_epsilon
+
+__all__ = [
+    "clopper_pearson",
+    "epsilon_below",
+    "epsilon_of_mu",
+    "mu_below",
+    "one_run_epsilon",
+    "one_run_p_value",
+]
+
+LARGEST = 50.0
+"""No attack that can be run shows a larger epsilon."""
+
+
+def clopper_pearson(hits: ArrayLike, trials: int, failure: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bounds on a probability from below and from above, each of which fails with probability at most ``failure``.
+
+    Example:
+        >>> low, high = clopper_pearson([0, 50], 100, failure=0.025)
+        >>> low.round(3).tolist(), high.round(3).tolist()
+        ([0.0, 0.398], [0.036, 0.602])
+    """
+    from scipy.special import betaincinv
+
+    found = np.asarray(hits, dtype=np.float64)
+    low, high = np.zeros(found.shape), np.ones(found.shape)
+    some, missed = found > 0, found < trials
+    low[some] = betaincinv(found[some], trials - found[some] + 1.0, failure)
+    high[missed] = betaincinv(found[missed] + 1.0, trials - found[missed], 1.0 - failure)
+    return low, high
+
+
+def epsilon_below(
+    hits: ArrayLike, alarms: ArrayLike, trials: tuple[int, int], delta: float, failure: float
+) -> NDArray[np.float64]:
+    """A bound on epsilon from below, whatever the mechanism: ln((P - delta) / Q) of one event.
+
+    Args:
+        hits: How often the event happened in the world where it should.
+        alarms: How often in the other.
+        trials: Runs of each world.
+        delta: At which epsilon is wanted.
+        failure: Probability with which the bound may be wrong.
+    """
+    low, _ = clopper_pearson(hits, trials[0], failure / 2.0)
+    _, high = clopper_pearson(alarms, trials[1], failure / 2.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log((low - delta) / high)
+    return np.where(low > delta, np.maximum(found, 0.0), 0.0)
+
+
+def mu_below(hits: ArrayLike, alarms: ArrayLike, trials: tuple[int, int], failure: float) -> NDArray[np.float64]:
+    """A bound on mu from below, for Gaussian noise: that of the curve through the corner of both bounds."""
+    from scipy.special import ndtri
+
+    low, _ = clopper_pearson(hits, trials[0], failure / 2.0)
+    _, high = clopper_pearson(alarms, trials[1], failure / 2.0)
+    with np.errstate(invalid="ignore"):
+        found = ndtri(low) - ndtri(high)
+    return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
+
+
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """The epsilon of a Gaussian mechanism; infinite where delta is 0, which no Gaussian keeps."""
+    if mu <= 0.0:
+        return 0.0
+    return gaussian_epsilon(delta, mu) if delta > 0.0 else math.inf
+
+
+def one_run_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """How likely so many correct guesses are, at most, if the mechanism is (epsilon, delta)-DP.
+
+    Steinke, Nasr, Jagielski (2023), theorem 5.2: each of ``canaries`` users was one of two by the toss of a coin, and
+    ``guesses`` of the coins were guessed from one run.
+
+    Example:
+        >>> round(one_run_p_value(75, 100, 100, epsilon=1.0986123, delta=0.0), 3)  # ln 3: right 3 times of 4
+        0.553
+    """
+    from scipy.stats import binom
+
+    if not 0 <= correct <= guesses <= canaries:
+        raise ValueError(f"{correct} correct of {guesses} guesses among {canaries} users: that cannot be.")
+    right = 1.0 / (1.0 + math.exp(-epsilon))
+    tail = float(binom.sf(correct - 1, guesses, right))
+    if delta > 0.0 and correct:
+        fewer = np.arange(1, correct + 1)
+        just_below = binom.cdf(correct - 1, guesses, right) - binom.cdf(correct - 1 - fewer, guesses, right)
+        tail += 2.0 * canaries * delta * float((just_below / fewer).max())
+    return min(1.0, tail)
+
+
+def one_run_epsilon(correct: int, guesses: int, canaries: int, delta: float, failure: float) -> float:
+    """A bound on epsilon from below, from the guesses of one run."""
+    low, high = 0.0, LARGEST
+    if one_run_p_value(correct, guesses, canaries, 0.0, delta) > failure:
+        return 0.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2.0
+        if one_run_p_value(correct, guesses, canaries, middle, delta) <= failure:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,94 @@
+"""Scores that are learned from runs, for attackers who know nothing of the mechanism, or trust nothing that it says.
+
+* ``LinearDiscriminant`` - the direction that separates best: finds noise that is shared, repeated or missing
+* ``NaiveBayes`` - a likelihood ratio number by number: exact for randomized answers, and for actions
+* ``LastDigits`` - the same over the last binary digit of each number: finds floats that are on no grid
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LastDigits", "LinearDiscriminant", "NaiveBayes"]
+
+MOST_VALUES = 24
+"""Numbers with more different values are put into bins."""
+
+
+class LinearDiscriminant:
+    """Fisher's: differences of means seen through the covariance, down to directions without any noise."""
+
+    name = "linear discriminant"
+    learns = True
+
+    def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
+        """Means and pooled covariance; directions that hardly vary count in full."""
+        self._middle = (zero.mean(axis=0) + one.mean(axis=0)) / 2.0
+        shift = one.mean(axis=0) - zero.mean(axis=0)
+        spread = np.sqrt((zero.var(axis=0) + one.var(axis=0)) / 2.0)
+        self._scale = np.where(spread > 0.0, spread, 1.0)
+        residuals = np.concatenate([zero - zero.mean(axis=0), one - one.mean(axis=0)]) / self._scale
+        values, vectors = np.linalg.eigh(residuals.T @ residuals / len(residuals))
+        floor = 1e-9 * max(float(values.max(initial=0.0)), 1e-9)
+        along = vectors.T @ (shift / self._scale)
+        self._weights = vectors @ (along / np.maximum(values, floor))
+
+    def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Along the direction that separates best."""
+        found: NDArray[np.float64] = ((runs - self._middle) / self._scale) @ self._weights
+        return found
+
+
+class NaiveBayes:
+    """A sum of log-likelihood ratios, one for each number, from how often each value was seen."""
+
+    name = "naive Bayes"
+    learns = True
+
+    def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
+        """Count values, or bins of them."""
+        zero, one = self._seen(zero), self._seen(one)
+        self._edges, self._tables = [], []
+        for column in range(zero.shape[1]):
+            pooled = np.concatenate([zero[:, column], one[:, column]])
+            values = np.unique(pooled)
+            if len(values) > MOST_VALUES:
+                edges = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, 13)[1:-1]))
+            else:
+                edges = (values[1:] + values[:-1]) / 2.0
+            counts = [
+                np.bincount(np.searchsorted(edges, world[:, column]), minlength=len(edges) + 1) + 0.5
+                for world in (zero, one)
+            ]
+            self._edges.append(edges)
+            self._tables.append(np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum()))
+
+    def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log-likelihood ratios, as if numbers were independent."""
+        seen, total = self._seen(runs), np.zeros(len(runs))
+        for column, (edges, table) in enumerate(zip(self._edges, self._tables, strict=True)):
+            if len(edges):
+                total += table[np.searchsorted(edges, seen[:, column])]
+        return total
+
+    def _seen(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return runs
+
+
+class LastDigits(NaiveBayes):
+    """How fine each number is: the place of its last binary digit. On a grid it says nothing of a user."""
+
+    name = "last digits"
+
+    def _seen(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return last_digit(runs)
+
+
+def last_digit(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest k for which a number is a whole multiple of 2 to the power of k; for 0, 99."""
+    mantissas, exponents = np.frexp(np.nan_to_num(numbers))
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    lowest = whole & -whole
+    _, places = np.frexp(lowest.astype(np.float64))
+    return np.where(whole == 0, 99.0, exponents - 53.0 + places - 1.0)

@@ -1,0 +1,182 @@
+"""Users who differ in one: worst cases, built from tapes.
+
+* ``disjoint_paths`` - two users who are as far apart as tapes of all zeros, halves and ones can put them
+* ``opposite_rewards`` - two users on one path, of whom one is paid all and the other nothing
+* ``one_stage`` - two users who differ at the first stage, and agree on all that follows
+* ``random_paths`` - the pair that is farthest apart, of many drawn at random
+* ``searched_paths`` - the best pair of these, improved place by place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.sampling import SamplingTables, tape_length
+
+__all__ = [
+    "NEIGHBOURS",
+    "Neighbours",
+    "disjoint_paths",
+    "neighbours",
+    "one_stage",
+    "opposite_rewards",
+    "random_paths",
+    "searched_paths",
+]
+
+LAST = float(np.nextafter(1.0, 0.0))
+"""The largest uniform."""
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+"""How far two users are apart: the norm of the difference of what they contribute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Neighbours:
+    """Two sequences of users that differ in one.
+
+    Attributes:
+        tapes: ``[user, uniform]``, world 0.
+        other: ``[uniform]``, who stands in her place in world 1.
+        place: Hers.
+    """
+
+    tapes: NDArray[np.float64]
+    other: NDArray[np.float64]
+    place: int
+
+    def world(self, which: int) -> NDArray[np.float64]:
+        """The users of world 0 or 1."""
+        if which == 0:
+            return self.tapes
+        tapes = self.tapes.copy()
+        tapes[self.place] = self.other
+        return tapes
+
+    def __repr__(self) -> str:  # tapes are users' data
+        return f"Neighbours({len(self.tapes)} users, different in number {self.place})"
+
+
+def disjoint_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
+    """The farthest pair among users who start anywhere, go one way throughout, and earn all they can or nothing."""
+    del rng
+    starts = (np.concatenate([[0.0], tables.initial_cumulative[:-1]]) + tables.initial_cumulative) / 2.0
+    starts = starts[np.unique(np.linspace(0, len(starts) - 1, min(len(starts), 8)).astype(int))]
+    tapes = []
+    for start in starts:
+        for way in (0.0, 0.5, LAST):
+            for reward in (0.0, LAST):
+                tape = np.empty(tape_length(tables.horizon))
+                tape[0], tape[1::2], tape[2::2] = min(start, LAST), reward, way
+                tapes.append(tape)
+    return _farthest(tapes, distance)
+
+
+def random_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
+    """The farthest pair of 24 users as they come."""
+    return _farthest(list(rng.random((24, tape_length(tables.horizon)))), distance)
+
+
+def searched_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
+    """From the better of both, place by place, while it helps."""
+    one, other = max(
+        (disjoint_paths(tables, distance, rng), random_paths(tables, distance, rng)), key=lambda pair: distance(*pair)
+    )
+    best = distance(one, other)
+    for tape, place, value in _changes(one, other, rng):
+        before = tape[place]
+        tape[place] = value
+        found = distance(one, other)
+        if found >= best:
+            best = found
+        else:
+            tape[place] = before
+    return one, other
+
+
+def opposite_rewards(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
+    """One path, one user who is paid whenever she can be, and one who never is: for promises about rewards only.
+
+    The path starts where starts are told apart last, so that others need not walk it.
+    """
+    del rng, distance
+    one = np.empty(tape_length(tables.horizon))
+    one[0], one[1::2], one[2::2] = LAST, LAST, 0.5
+    other = one.copy()
+    other[1::2] = 0.0
+    return one, other
+
+
+def one_stage(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
+    """Two users who start as far apart as starts are, of whom one is paid then; after that they do the same.
+
+    Weaker than users who never agree, but stages can be compared: noise that they share is no noise. Where no two users
+    are like that, ``searched_paths``.
+    """
+    one = np.empty(tape_length(tables.horizon))
+    one[0], one[1::2], one[2::2] = 0.0, LAST, 0.0
+    others = []
+    for start in (LAST, 0.0):
+        other = one.copy()
+        other[0], other[1] = start, 0.0
+        others.append(other)
+    far = [distance(one, other) for other in others]
+    return (one, others[int(np.argmax(far))]) if max(far) > 0.0 else searched_paths(tables, distance, rng)
+
+
+def _farthest(tapes: list[NDArray[np.float64]], distance: Distance) -> Pair:
+    pairs = [(distance(one, other), i, j) for i, one in enumerate(tapes) for j, other in enumerate(tapes[:i])]
+    _, i, j = max(pairs)
+    return tapes[j].copy(), tapes[i].copy()
+
+
+def _changes(
+    one: NDArray[np.float64], other: NDArray[np.float64], rng: np.random.Generator
+) -> Iterator[tuple[NDArray[np.float64], int, float]]:
+    """Three rounds over all places of both tapes, with three values for each."""
+    for _ in range(3):
+        for place in rng.permutation(len(one)):
+            for tape in (one, other):
+                for value in (0.0, LAST, float(rng.random())):
+                    yield tape, int(place), value
+
+
+NEIGHBOURS: dict[str, Callable[[SamplingTables, Distance, np.random.Generator], Pair]] = {
+    "disjoint": disjoint_paths,
+    "random": random_paths,
+    "searched": searched_paths,
+    "rewards": opposite_rewards,
+    "one-stage": one_stage,
+}
+"""How a pair of users may be found, by name."""
+
+
+def neighbours(
+    kind: str,
+    tables: SamplingTables,
+    distance: Distance,
+    rng: np.random.Generator,
+    *,
+    users: int,
+    place: int = 0,
+) -> Neighbours:
+    """Two sequences of users: the pair of that kind at one place, and at all others the first of the pair again.
+
+    Others who do as she does in world 0 leave the counts that only she touches in world 1 empty. Where only rewards
+    differ, others start elsewhere, if one can, so that her cells stay hers.
+    """
+    if kind not in NEIGHBOURS:
+        raise ValueError(f"There are no neighbours {kind!r}: choose one of {', '.join(NEIGHBOURS)}.")
+    if not 0 <= place < users:
+        raise ValueError(f"place is {place}: the user who differs is one of {users}, counted from 0.")
+    one, other = NEIGHBOURS[kind](tables, distance, rng)
+    tapes = np.tile(one, (users, 1))
+    if kind == "rewards":
+        tapes[:, 0], tapes[:, 2::2] = 0.0, 0.0
+        tapes[place] = one
+    return Neighbours(tapes, other, place)

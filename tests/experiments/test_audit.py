@@ -1,0 +1,534 @@
+"""Audits of sound mechanisms raise no more alarms than chance; broken ones are caught; the command says so.
+
+`make audit` runs the same over everything, with more runs and at four epsilons.
+"""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from private_rl_gym.cli import app
+from private_rl_gym.experiments.auditing import ATTACKS, Attack, Plan, audit
+from private_rl_gym.experiments.auditing.audit import game
+from private_rl_gym.experiments.auditing.everything import CASES, EPSILONS, alarms_allowed, everything, matrix
+from private_rl_gym.experiments.auditing.users import two_rooms
+from private_rl_gym.experiments.config import Choice
+from private_rl_gym.experiments.engines import InProcess, OnJoblib
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, LDPUserSide
+
+BROKEN = "private_rl_gym.experiments.broken:"
+
+
+def jdp(delta=1e-6, **options):
+    return Choice("jdp", {"epsilon": 1.0, "delta": delta, **options})
+
+
+def ldp(**options):
+    return Choice("ldp", {"epsilon": 1.0, **options})
+
+
+# Sound mechanisms ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_sound_mechanisms_raise_no_more_alarms_than_chance_explains():
+    """One audit of each case, at epsilons in turn. At 95 %, 7 alarms of 35 are seen once in a thousand times."""
+    plans = []
+    for seed, epsilon in enumerate(EPSILONS):
+        plans += [
+            pair
+            for place, pair in enumerate(everything(runs=400, seeds=[seed], epsilons=[epsilon]))
+            if place % 4 == seed
+        ]
+    found = matrix(plans)
+    assert len(found.entries) == len(CASES)
+    assert not found.broken, [(entry.name, report.bound, report.claim.epsilon) for entry, report in found.alarms]
+    assert alarms_allowed(36) == 7
+    assert alarms_allowed(200) <= 21
+
+
+TIGHT = {
+    "binary tree, Laplace": (jdp(0.0, counting="binary-tree"), {}),
+    "Honaker's tree, Laplace": (jdp(0.0, counting="honaker-tree"), {}),
+    "k-ary tree": (jdp(0.0), {}),
+    "batches, Laplace": (jdp(0.0, counting="batched"), {}),
+    "reports, Laplace": (ldp(randomizer="laplace"), {}),
+    "factorization": (jdp(0.05), {"attacks": ("stream",)}),
+    "binary tree, Gaussian": (jdp(0.05, counting="binary-tree"), {"attacks": ("stream",)}),
+    "Honaker's tree, Gaussian": (jdp(0.05, counting="honaker-tree"), {"attacks": ("stream",)}),
+    "batches, Gaussian": (jdp(0.05, counting="batched"), {"attacks": ("stream",)}),
+    "reports, Gaussian": (ldp(randomizer="gaussian", delta=0.05), {}),
+    "moments": (jdp(0.05), {"statistic": "linear", "horizon": 2}),
+    "shuffled bits": (Choice("sdp", {"epsilon": 1.0, "delta": 0.05}), {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIGHT)
+def test_a_white_box_comes_close_to_the_claim_of_every_additive_mechanism(name):
+    """At least 0.7 of epsilon = 1, with 95 % confidence, by a bound that trusts no law of the noise.
+
+    With delta = 0.05 where there is one: at 1e-6 such a bound would have to count events that never happen.
+    """
+    boundary, options = TIGHT[name]
+    runs = 16_000 if boundary.options.get("delta") else 30_000
+    plan = Plan(boundary, runs=runs, users=3, seed=3, **{"attacks": ("one-release",), **options})
+    (result,) = audit(plan).results
+    assert 0.7 <= result.epsilon <= 1.0
+
+
+@pytest.mark.slow
+def test_a_bound_for_gaussian_noise_comes_close_at_a_small_delta():
+    """It trusts that the noise is Gaussian, and no more; what else there is to see is the other bound's."""
+    (result,) = audit(Plan(jdp(1e-6), runs=40_000, attacks=("one-release",), seed=3)).results
+    assert 0.7 <= result.gaussian <= 1.0
+    assert result.epsilon < result.gaussian
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["jdp", "ldp"])
+def test_printed_constants_are_caught_above_what_they_print_and_below_their_ledger(name):
+    """The papers ask for 1, the ledger says 2."""
+    boundary = jdp(0.0, calibration="paper") if name == "jdp" else ldp(randomizer="laplace", calibration="paper")
+    report = audit(Plan(boundary, runs=16_000, attacks=("one-release",), seed=1))
+    assert report.claim.epsilon == 2.0
+    assert 1.0 < report.bound <= 2.0
+    assert not report.broken
+
+
+def test_the_shufflers_and_linopts_printed_constants_keep_below_their_ledgers():
+    for plan in (
+        Plan(Choice("sdp", {"epsilon": 1.0, "delta": 1e-6, "calibration": "paper"}), runs=800),
+        Plan(jdp(calibration="paper"), runs=800, statistic="linear", horizon=2),
+    ):
+        report = audit(plan)
+        assert report.claim.epsilon < 1.0
+        assert not report.broken
+
+
+def test_rlsvis_own_noise_is_found_and_stays_below_its_tight_account():
+    plan = Plan(Choice("open"), agent=Choice("RLSVI", {"bonus": "theory"}), users=12, runs=1500, attacks=("stream",))
+    report = audit(plan)
+    assert report.claim.covers == "rewards"
+    assert 0.6 * report.claim.epsilon <= report.bound <= report.claim.epsilon
+
+
+def test_a_black_box_sees_an_agent_that_is_not_private():
+    report = audit(Plan(Choice("open"), agent=Choice("UCBVI"), attacks=("black-box",), runs=1000))
+    assert report.bound > 2.0
+    assert not report.broken  # nothing was promised
+    assert "Nothing is promised" in report.verdict
+
+
+def test_one_run_sees_much_of_local_reports_and_no_more_than_there_is():
+    report = audit(Plan(Choice("ldp", {"epsilon": 4.0}), runs=10_000, attacks=("one-run",)))
+    assert 2.0 < report.bound <= 4.0
+    assert audit(Plan(Choice("ldp", {"epsilon": 4.0, "randomizer": "laplace"}), attacks=("one-run",))).bound <= 4.0
+    assert audit(Plan(jdp(), runs=1000, attacks=("one-run",))).bound <= 1.0
+    with pytest.raises(GridError, match="publish after every user"):
+        audit(Plan(Choice("sdp", {"epsilon": 1.0, "delta": 1e-6}), attacks=("one-run",)))
+
+
+# Broken ones ---------------------------------------------------------------------------------------------------------
+
+CAUGHT = {
+    "HalvedNoise": ({}, jdp(0.0), 3000),
+    "MissingFactor": ({}, jdp(0.0), 3000),
+    "SharedNoise": ({}, jdp(), 1000),
+    "FreshNoise": ({"users": 8, "attacks": ("stream",)}, jdp(), 3000),
+    "MissingLevel": ({"users": 2, "attacks": ("stream",)}, jdp(0.0), 12_000),
+    "VisitedCells": ({}, jdp(0.0), 1000),
+    "FloatNoise": ({}, jdp(0.0), 2000),
+    "Reseeded": ({}, jdp(), 1000),
+    "IntegerSums": (
+        {"users": 300, "attacks": ("stream",)},
+        Choice("sdp", {"epsilon": 1.0, "delta": 1e-6, "batch_size": 300}),
+        400,
+    ),
+    "HalvedReports": ({"attacks": ("one-release",)}, ldp(), 4000),
+    "HalvedBits": ({"attacks": ("one-release",)}, Choice("sdp", {"epsilon": 1.0, "delta": 0.01}), 4000),
+    "Peeking": ({"attacks": ("black-box",)}, jdp(), 1000),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_broken_mechanism_is_caught(name):
+    """Seed 0 throughout. Another mechanism of the same family, whole, passes the same audit above."""
+    options, boundary, runs = CAUGHT[name]
+    report = audit(Plan(boundary, target=BROKEN + name, runs=runs, seed=0, **options))
+    assert report.claim.epsilon == 1.0
+    assert report.broken, report.verdict
+    assert report.verdict.startswith("BROKEN")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "users", "runs"), [("SharedNoise", 3, 600), ("Reseeded", 3, 600), ("FreshNoise", 6, 3000)]
+)
+def test_moments_are_audited_as_counts_are(name, users, runs):
+    """Noise of moments that is shared, drawn again or as of one release; seed 0."""
+    linear = {"statistic": "linear", "horizon": 2, "attacks": ("stream",)}
+    assert audit(Plan(jdp(), target=BROKEN + name, runs=runs, users=users, **linear)).broken
+
+
+def test_what_is_broken_would_have_passed_were_it_not():
+    """The same audits, of what the broken ones come from."""
+    for boundary in (jdp(), jdp(0.0)):
+        assert not audit(Plan(boundary, runs=1000, seed=0)).broken
+
+
+# The same whatever runs it -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_audit_is_the_same_on_every_engine():
+    plan = Plan(jdp(), agent=Choice("DPUCBVI"), runs=600, seed=5)
+    first, second = audit(plan, InProcess()), audit(plan, OnJoblib(2))
+    assert [result.bound for result in first.results] == [result.bound for result in second.results]
+    assert [result.detail for result in first.results] == [result.detail for result in second.results]
+
+
+def test_a_plan_survives_being_written_down():
+    plan = Plan(
+        jdp(counting="binary-tree"), inside=ldp(), agent=Choice("PUCB", {"beta": 0.1}), attacks=("stream",), users=3
+    )
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_users_come_in_by_both_doors_with_the_same_releases():
+    """The second of two is met by reset and step; what is published is what serve would have given."""
+    built = game(Attack(Plan(jdp(), users=2), "stream"))
+    walked = built.runs(1, 7, 1)[0]
+    board = built._board(1, 7)
+    board.serve(built._policy, built._pair.world(1)[:1])
+    first = board._board.statistic.vector(board.release.sums())
+    board.serve(built._policy, built._pair.world(1)[1:])
+    second = board._board.statistic.vector(board.release.sums())
+    np.testing.assert_array_equal(walked[: 2 * len(first)], np.concatenate([first, second]))
+    assert walked[-1] == len(walked) - 1  # how much was published
+
+
+def test_nothing_of_a_user_is_in_a_report():
+    report = audit(Plan(jdp(), runs=200))
+    said = json.dumps(report.to_dict()) + repr(report.plan) + report.verdict
+    assert "tape" not in said
+    assert set(report.to_dict()) == {"config", "claim", "bound", "broken", "verdict", "attacks", "seconds", "versions"}
+
+
+# Targets of somebody's own -------------------------------------------------------------------------------------------
+
+
+def half_noise(env, *, users, seed):
+    """A function that builds a boundary, as a user would write one."""
+    board = JDPBillboard(env, 1.0, 0.0, users, seed=seed)
+    board._board.noise._units = board._board.noise._units / 4.0
+    return board
+
+
+def test_a_function_of_somebodys_own_is_audited():
+    report = audit(Plan(make=half_noise, runs=1000, users=2))
+    assert report.broken
+
+
+class Silent(JDPBillboard):
+    """Says nothing."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._first = self._board.release
+
+    @property
+    def release(self):
+        return self._first
+
+
+class BareVisits(JDPBillboard):
+    """Noisy transitions and rewards, and exact visits beside them."""
+
+    @property
+    def release(self):
+        found = super().release
+        sums = self._board
+        return replace(found, n=sums.statistic.sums(sums._sums * sums.statistic.grid, found.users)["n"])
+
+
+class TellTale(JDPBillboard):
+    """What it publishes is private; how often is not."""
+
+    def serve(self, policy, users=1, *, rng=None):
+        served = super().serve(policy, users, rng=rng)
+        if self._board._sums[0]:
+            self._board.version += 1
+            self._board.release = replace(self._board.release, version=self._board.version)
+        return served
+
+
+class BareCheques(JDPBillboard):
+    """Rewards are told to whoever steps."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float(self._board._sums[-4:].sum()), *rest
+
+
+class LastWord(JDPBillboard):
+    """Exact sums when the last batch is closed by hand."""
+
+    closes_early = True
+
+    def publish(self):
+        self._board.noise = None
+        self._board.pending = 1
+        self._board.publish()
+        return self.release
+
+
+class OneDrawForAllStages(JDPBillboard):
+    """Cells of a stage have noise of their own, and stages share it."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        noise, (H, _, _) = self._board.noise, self.sizes
+        add = noise.add
+
+        def shared(sums, releases):
+            drawn = add(sums * 0, releases)
+            cut = self._board.statistic._transitions
+            blocks = [part.reshape(H, -1) for part in (drawn[:cut], drawn[cut:])]
+            drawn = np.concatenate([np.repeat(block[:1], H, axis=0).ravel() for block in blocks])
+            return sums * noise.grid + drawn
+
+        noise.add = shared
+
+
+class TenTimes(JDPBillboard):
+    """Users who come by reset and step are counted ten times."""
+
+    def step(self, action):
+        found = super().step(action)
+        if self._recorder is None:
+            self._ten_times()
+        return found
+
+    def _ten_times(self):
+        self._board._sums *= 10
+        self._board.pending = 1
+        self._board.publish()
+
+
+class FirstUserOnly(LDPUserSide):
+    """Only the first user noises her report."""
+
+    def serve(self, policy, users=1, *, rng=None):
+        served = super().serve(policy, users, rng=rng)
+        reports = self._board.statistic
+        reports.scale, reports.__dict__["_units"] = 1e-9, np.zeros(reports.cells)
+        return served
+
+
+@pytest.mark.parametrize(
+    "target", [BareVisits, TellTale, BareCheques, LastWord, OneDrawForAllStages, TenTimes, FirstUserOnly]
+)
+def test_what_stands_beside_the_noise_of_one_release_is_looked_at(target):
+    boundary = ldp(randomizer="laplace") if target is FirstUserOnly else jdp()
+    releases = {"releases": 12} if target is TenTimes else {}
+    boundary = Choice(boundary.name, {**boundary.options, **releases})
+    assert audit(Plan(boundary, make=target, runs=1000)).broken
+
+
+class Plain(LDPPerStep):
+    """Rewards as they are."""
+
+    def _tell_reward(self, reward):
+        return reward
+
+
+def test_a_step_of_somebodys_own_is_audited():
+    assert audit(Plan(Choice("per-step", {"epsilon": 1.0}), make=Plain, runs=1000)).broken
+    assert not audit(Plan(Choice("per-step", {"epsilon": 1.0}), runs=1000)).broken
+
+
+class FailsInARoom(JDPBillboard):
+    """Fails on those who start in one of the rooms."""
+
+    room = 0
+
+    def serve(self, policy, users=1, *, rng=None):
+        served = super().serve(policy, users, rng=rng)
+        if self._board._sums[2 * self.room : 2 * self.room + 2].any():
+            raise RuntimeError("not here")
+        return served
+
+
+class FailsInTheOther(FailsInARoom):
+    room = 1
+
+
+def test_failing_for_one_of_two_users_tells_them_apart():
+    """In world 1; in world 0 there is nothing to compare with, and that is said."""
+    outcomes = []
+    for target in (FailsInARoom, FailsInTheOther):
+        try:
+            outcomes.append(audit(Plan(jdp(), make=target, attacks=("one-release",), runs=1000)).broken)
+        except GridError as error:
+            outcomes.append("RuntimeError: not here" in str(error))
+    assert outcomes == [True, True]
+
+
+def test_a_promise_is_held_against_the_neighbours_that_it_names():
+    """With a public start two users begin alike: what they differ in is less, and so is the noise."""
+    plan = Plan(jdp(0.0, public_start=True), runs=6000, attacks=("one-release", "late"), horizon=2)
+    assert not audit(plan).broken
+    built = game(Attack(plan, "one-release"))
+    assert (
+        len(
+            set(
+                built._users.trajectories(built._policy, np.stack([built._pair.tapes[0], built._pair.other])).states[
+                    :, 0
+                ]
+            )
+        )
+        == 1
+    )
+    moved = np.abs(built.stream.moved[0]).sum()
+    assert 0.0 < moved <= built._board(0, 0)._board.statistic.l1
+
+
+class NoNoise(JDPBillboard):
+    """Exact sums under a promise."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._board.noise = None
+
+
+def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
+    """RLSVI's own guarantee is enormous here; the board's is what its noise has to keep."""
+    assert audit(Plan(jdp(), make=NoNoise, agent=Choice("RLSVI"), runs=1000)).broken
+    assert audit(Plan(jdp(), make=NoNoise, statistic="linear", horizon=2, attacks=("one-run",), runs=2000)).broken
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"make": Silent},
+            "has published nothing after 1 user",
+        ),
+        ({"attacks": ("loud",)}, "There is no attack 'loud': choose of " + ", ".join(ATTACKS)),
+        ({"runs": 10}, "runs is 10: it must be 200 at least"),
+        ({"confidence": 1.5}, "confidence is 1.5"),
+        ({"statistic": "cubic"}, "choose 'tabular' or 'linear'"),
+        ({"attacks": ("black-box",)}, "The black box needs an agent"),
+        ({"target": "nowhere"}, "write it as module:object"),
+        ({"target": "nowhere:thing"}, "cannot be loaded"),
+        ({"target": "math:pi"}, "is a float"),
+        ({"target": "math:sqrt"}, "cannot be built: math.sqrt"),
+        ({"boundary": Choice("jdp", {"epsilon": -1.0})}, "epsilon is -1"),
+        ({"environment": Choice("FrozenLake-v1")}, "no tapes"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_with_a_sentence(options, said):
+    with pytest.raises(GridError, match=said.replace("(", r"\(")):
+        audit(Plan(**options))
+
+
+def test_any_tabular_environment_may_be_audited():
+    river = Choice("PrivateRL/RiverSwim-v0", {"horizon": 3})
+    report = audit(Plan(environment=river, runs=400))
+    assert not report.broken
+    assert game(Attack(Plan(environment=river, runs=400), "stream")).stream.moved.any()
+    assert two_rooms(2, 3).unwrapped.model.n_actions == 3
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def typed(*words):
+    return CliRunner().invoke(app, ["audit", "--engine", "serial", *words])
+
+
+def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
+    done = typed("--runs", "400", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    for said in (
+        "Claim: (1.0, 1e-06)-JDP",
+        "white box, one release",
+        "Not broken",
+        "The figure:",
+        "Again: private-rl-gym audit",
+    ):
+        assert said in done.output
+    (folder,) = tmp_path.iterdir()
+    assert {path.name for path in folder.iterdir()} == {
+        "report.json",
+        "tradeoff.png",
+        "tradeoff.svg",
+        "tradeoff.pdf",
+    }
+    report = json.loads((folder / "report.json").read_text())
+    assert report["broken"] is False
+    again = typed("--config", str(folder / "report.json"), "--out", str(tmp_path), "--json")
+    told = json.loads(again.output)
+    assert (told["attacks"], told["claim"], told["config"]) == (report["attacks"], report["claim"], report["config"])
+
+
+def test_a_broken_claim_has_an_exit_code_of_its_own(tmp_path):
+    done = typed("--target", BROKEN + "SharedNoise", "--runs", "400", "--out", str(tmp_path))
+    assert done.exit_code == 3
+    assert "BROKEN" in done.output
+
+
+def test_what_is_typed_again_is_the_same_audit(tmp_path):
+    words = [
+        "--boundary",
+        "sdp",
+        "--inside",
+        "ldp",
+        "--set",
+        "inside.randomizer=unary",
+        "--runs",
+        "400",
+        "--users",
+        "2",
+    ]
+    done = typed(*words, "--out", str(tmp_path / "a"))
+    assert done.exit_code == 0, done.output
+    line = next(line for line in done.output.splitlines() if line.startswith("Again: "))
+    again = typed(*line.split()[3:], "--out", str(tmp_path / "b"))
+    assert again.exit_code == 0, again.output
+    first, second = (next((tmp_path / name).iterdir()).name for name in "ab")
+    assert first == second  # the folder is named by the configuration
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--boundary", "jpd"], "Did you mean 'jdp'?"),
+        (["--agent", "ucbvj"], "Did you mean 'UCBVI'?"),
+        (["--boundary", "open", "--epsilon", "1"], "this one is open"),
+        (["--set", "boundary:x"], "write it as boundary.NAME=VALUE"),
+        (["--set", "agent.bonus=theory"], "name one first"),
+        (["--agent", "DPUCBVI", "--set", "agent.bonnus=1"], "bonus"),
+        (["--config", "/nowhere.json"], "no report of an audit"),
+        (["--set", "boundary.cuonting=batched"], "counting"),
+    ],
+)
+def test_the_command_refuses_with_a_sentence(words, said):
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_an_infinite_claim_is_no_number_in_json(tmp_path):
+    done = typed("--boundary", "open", "--agent", "UCBVI", "--runs", "400", "--json", "--out", str(tmp_path))
+    report = json.loads(done.output)
+    assert report["claim"]["epsilon"] is None
+    assert math.isfinite(report["bound"])
