@@ -21,7 +21,7 @@ audit: $(VENV)/.demo  ## Audit every boundary, mechanism and calibration at four
 	$(BIN)/private-rl-gym audit --all --runs 2000 --out audits
 
 test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.dev  ## Check style and formatting.
 	$(BIN)/ruff check .
