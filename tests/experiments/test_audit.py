@@ -400,6 +400,26 @@ def test_a_promise_is_held_against_the_neighbours_that_it_names():
     assert 0.0 < moved <= built._board(0, 0)._board.statistic.l1
 
 
+class FailsAfterAWhile(JDPBillboard):
+    """Whole when it is looked at first, and broken down afterwards, whoever comes."""
+
+    built = 0
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        type(self).built += 1
+
+    def serve(self, policy, users=1, *, rng=None):
+        if type(self).built > 10:
+            raise MemoryError
+        return super().serve(policy, users, rng=rng)
+
+
+def test_an_audit_in_which_nothing_ran_has_no_verdict():
+    with pytest.raises(GridError, match="most runs failed in both worlds"):
+        audit(Plan(jdp(), make=FailsAfterAWhile, attacks=("one-release",), runs=200))
+
+
 def test_sums_of_bits_are_never_taken_for_gaussian():
     """Their curve leaves the normal one at its ends: with few bits and many runs, a sound shuffler looked broken."""
     report = audit(Plan(Choice("sdp", {"epsilon": 2.0, "delta": 0.2}), runs=4000))

@@ -22,7 +22,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.rlsvi import RLSVI
 from private_rl_gym.experiments.auditing.coins import guess_coins
 from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
-from private_rl_gym.experiments.auditing.mechanisms import Published, RandomizedSteps
+from private_rl_gym.experiments.auditing.mechanisms import FAILED, Published, RandomizedSteps
 from private_rl_gym.experiments.auditing.plan import Plan, environment_of, maker, plain
 from private_rl_gym.experiments.auditing.report import Report, Result
 from private_rl_gym.experiments.auditing.users import Game, board_of
@@ -177,6 +177,8 @@ def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], N
         worlds = [
             np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)
         ]
+        if isinstance(here, Published) and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5:
+            raise GridError(f"{attack.said}: most runs failed in both worlds, so that there is nothing to compare.")
         delta = here.guarantee.delta if math.isfinite(here.guarantee.epsilon) else 0.0
         judged = judge(worlds[0], worlds[1], here.scores, delta=delta, failure=failure, gaussian=here.gaussian)
         results.append(_result(attack, here.guarantee, judged))

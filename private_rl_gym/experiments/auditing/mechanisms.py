@@ -29,6 +29,9 @@ __all__ = ["Published", "RandomizedSteps"]
 MANY, OTHERS = 64, 16
 """Where a release has more cells than that, hers are looked at, and so many of the others."""
 
+FAILED = -1.0
+"""Stands where the length of what was seen would stand."""
+
 EACH = 8
 """So many users are let in one by one, and releases looked at after each of them."""
 
@@ -98,14 +101,14 @@ class Published:
         return board_of(self._users.built(world, number, self._summed))
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """Releases, one after the other, what stands beside them, and how much there was: -1 if something failed."""
+        """Releases, one after the other, what stands beside them, and how much there was: ``FAILED`` if it failed."""
         tapes = self._pair.world(world)
         rows = np.zeros((count, self._length + 1))
         for row, number in zip(rows, range(first, first + count), strict=True):
             try:
                 found = self._watched(self._board(world, number), tapes)
             except Exception:  # noqa: BLE001 - whoever sees it sees that, too
-                row[-1] = -1.0
+                row[-1] = FAILED
                 continue
             row[: min(len(found), self._length)] = found[: self._length]
             row[-1] = len(found)
