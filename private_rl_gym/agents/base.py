@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
@@ -17,6 +19,7 @@ from private_rl_gym.agents.inputs import single_env, users_of
 from private_rl_gym.agents.logs import Logs
 from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
 from private_rl_gym.wrappers.inside import layers
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
@@ -51,6 +54,9 @@ class Agent(ABC):
 
     keeps_policy: ClassVar[bool] = True
     """Whether a loaded agent acts by the policy that it learned until another board says something new."""
+
+    private: ClassVar[bool] = True
+    """Whether it is for users behind a boundary: then it warns where there is none."""
 
     learns_from: ClassVar[str] = "tabular"
     """What its boundary has to sum: ``"tabular"`` counts or ``"linear"`` moments."""
@@ -126,6 +132,7 @@ class Agent(ABC):
         del force_reset
         single = single_env(env)
         board = next((layer for layer in layers(single) if isinstance(layer, Boundary)), None)
+        bare = board is None
         if board is None:
             if getattr(single, "ledger", None) is not None:
                 raise ValueError(
@@ -133,8 +140,19 @@ class Agent(ABC):
                     "learners that act on observations. Use LDPUserSide."
                 )
             board = OpenBillboard(single, statistic=self.learns_from)  # type: ignore[arg-type]
-            if self.verbose:
-                print("This run is not private: there is no trust boundary around the environment.")
+            said = "This run is not private: there is no trust boundary around the environment."
+            if self.private:
+                more = "Put one around it, such as JDPBillboard; or an OpenBillboard, if exact sums are meant."
+                warnings.warn(f"{said} {more}", stacklevel=2)
+            elif self.verbose:
+                print(said)
+        outside = [type(layer).__name__ for layer in takewhile(lambda layer: layer is not board, layers(single))]
+        if outside and not bare:
+            warnings.warn(
+                f"{', '.join(outside)} outside the {type(board).__name__} will see nothing and change nothing: agents "
+                "meet users through the boundary. Put wrappers inside it, around the environment.",
+                stacklevel=2,
+            )
         if board.summed != self.learns_from:
             raise ValueError(
                 f"{type(self).__name__} learns from {self.learns_from} sums, and the {type(board).__name__} publishes "
@@ -188,6 +206,15 @@ class Agent(ABC):
         """Begin the agent's own streams of randomness anew: one to learn with, one for ``predict``."""
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"agent")))
         self._predict_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"predict")))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What users are promised against whoever sees what this agent learned: the ledger's strongest promise."""
+        return self._board.ledger.outside
+
+    def streams(self) -> dict[str, np.random.Generator]:
+        """Generators of the agent's own, to be saved where they may be."""
+        return {"rng": self.rng}
 
     @property
     def horizon(self) -> int:

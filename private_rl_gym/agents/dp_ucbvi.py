@@ -31,6 +31,7 @@ class DPUCBVI(UCBVI):
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
+    private = True
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
 
     def __init__(

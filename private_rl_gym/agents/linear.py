@@ -125,7 +125,9 @@ class LinearOptimist(Agent):
         if not arrays:
             return
         q, v, actions = (read_only(arrays[name].copy()) for name in ("q", "v", "actions"))
-        if q.ndim != 3 or v.shape != (len(q) + 1, q.shape[1]) or actions.shape != q.shape[:2]:
+        whole = q.ndim == 3 and v.shape == (len(q) + 1, q.shape[1]) and actions.shape == q.shape[:2]
+        numbers = q.dtype == v.dtype == np.float64 and actions.dtype == np.int64
+        if not (whole and numbers and np.isfinite(q).all() and np.isfinite(v).all()):
             raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
         self._plan = Optimism(q, v, actions, 0, 0)
 
@@ -222,9 +224,9 @@ class PrivateLinOptPO(LinearOptimist):
         """Take up a saved policy."""
         super().set_state(arrays)
         if arrays:
+            self._mirror.set_state(arrays)
             if arrays["logits"].shape != arrays["q"].shape:
                 raise ValueError("The saved policy is damaged: it does not fit its values.")
-            self._mirror.logits = arrays["logits"]
 
 
 def _exact(release: LinearRelease) -> LinearRelease:
@@ -237,6 +239,8 @@ class UCRLVTR(PrivateLinOptVI):
     Ayoub, Jia, Szepesvari, Wang, Yang: Model-Based Reinforcement Learning with Value-Targeted Regression, 2020.
     """
 
+    private = False
+
     def plan(self, release: LinearRelease) -> Policy:
         """A fixed ridge: noise, if there is any, is not known to this agent."""
         return super().plan(_exact(release))
@@ -247,6 +251,8 @@ class OPPO(PrivateLinOptPO):
 
     Cai, Yang, Jin, Wang: Provably Efficient Exploration in Policy Optimization, 2020.
     """
+
+    private = False
 
     def plan(self, release: LinearRelease) -> Policy:
         """A fixed ridge: noise, if there is any, is not known to this agent."""

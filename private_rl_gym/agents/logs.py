@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,9 @@ class Logs:
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logger.record("time/total_timesteps", agent.num_timesteps, exclude="tensorboard")
         logger.record("time/users", agent.num_timesteps // agent.horizon)
-        logger.record("time/fps", int((agent.num_timesteps - self._first) / seconds))
+        if not (math.isfinite(agent._board.ledger.epsilon) or agent.secret_randomness):
+            # How long users took tells about them: only where nothing is promised.
+            logger.record("time/fps", int((agent.num_timesteps - self._first) / seconds))
         logger.record("release/version", release.version)
         logger.record("release/noise_std", release.noise_std[release.headline])
         for key, value in agent.progress().items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,3 +73,10 @@ class MirrorDescent:
     def state(self) -> dict[str, NDArray[Any]]:
         """The policy, as logarithms."""
         return {} if self.logits is None else {"logits": self.logits}
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a saved policy."""
+        logits = arrays.get("logits")
+        if logits is not None and not (logits.ndim == 3 and logits.dtype == np.float64 and np.isfinite(logits).all()):
+            raise ValueError("The saved policy is damaged: its logarithms are not finite numbers [h, s, a].")
+        self.logits = logits

@@ -80,4 +80,4 @@ class PrivateUCBPO(PrivateUCBVI):
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take up a saved policy."""
-        self._mirror.logits = arrays.get("logits")
+        self._mirror.set_state(arrays)

@@ -28,6 +28,7 @@ class PSRL(Agent):
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
+    private = False
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "prior")
 
     def __init__(

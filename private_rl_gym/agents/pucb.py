@@ -62,6 +62,8 @@ class UBEV(PUCB):
     Dann, Lattimore, Brunskill: Unifying PAC and Regret, 2017, with the sampling term of PUCB.
     """
 
+    private = False
+
     def plan(self, release: Release) -> Policy:
         """PrivQ at E = 0: noise, if there is any, is not known to this agent."""
         return super().plan(replace(release, errors=dict.fromkeys(release.families, NoError())))

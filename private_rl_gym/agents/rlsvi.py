@@ -15,7 +15,9 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import backward_induction, optimistic_backward_induction
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.release import Release
+from private_rl_gym.wrappers.open_billboard import OpenBillboard
 
 __all__ = ["RLSVI", "printed_epsilon", "tight_mu"]
 
@@ -30,7 +32,8 @@ class RLSVI(Agent):
 
     Args:
         policy: ``"TabularPolicy"``.
-        env: An environment or an open board.
+        env: An environment or an open board, for which its account is proved. On other boards it learns from what they
+            publish, and the promise is theirs.
         bonus: ``"theory"`` for the paper's variance, which protects and learns next to nothing in any number of users
             that there are; ``"practical"`` for a small part of it, which learns and protects next to nobody. The
             guarantee says how much.
@@ -43,6 +46,7 @@ class RLSVI(Agent):
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "beta_scale", "clip", "delta")
     secret_randomness = True
+    private = False  # its own noise is the privacy
 
     def __init__(
         self,
@@ -80,8 +84,10 @@ class RLSVI(Agent):
         H, S, A = n.shape
         beta = self.noise_variance(release.users + 1)
         P, R = estimates(n, release.m, release.r)
-        noise = self.rng.standard_normal(n.shape) * np.sqrt(beta / (n + 1.0))
-        if release.users:  # every plan that knows of users spends, whoever asked for it
+        noise = np.empty(n.shape)
+        self.noise.gaussian(noise)
+        noise *= np.sqrt(beta / (n + 1.0))
+        if release.users and self._protects:  # every plan that knows of users spends, whoever asked for it
             self._seeded |= self.seed is not None
             self._squared_mu += 2.0 * H / beta
             self._rate += _printed_rate(H, S, A, self.beta_scale)
@@ -93,14 +99,22 @@ class RLSVI(Agent):
         return self.beta_scale * _beta(*self._board.sizes, user)
 
     @property
+    def _protects(self) -> bool:
+        """Whether its own noise is what protects: the account is proved for exact counts, and for nothing else."""
+        return isinstance(self._board, OpenBillboard)
+
+    @property
     def guarantee(self) -> Guarantee:
-        """What the users so far are promised, by all plans so far of this agent: others on the same board compose."""
+        """What the users so far are promised, by all plans so far of this agent: others on the same board compose.
+
+        On a board that promises something, it is the board's promise: what one reward moves there is not what the
+        account of the agent's own noise assumes.
+        """
+        if not self._protects:
+            return super().guarantee
         users = max(self._board.release.users, 1)
         tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
         printed = self._rate + 2.0 * math.sqrt(self._rate * math.log(1.0 / self.delta))
-        notes = [f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"]
-        if self._seeded or self.seed is not None:
-            notes.append("seeded noise: for experiments")
         return Guarantee(
             "JDP",
             min(printed, tight),
@@ -108,7 +122,8 @@ class RLSVI(Agent):
             users,
             "Gaussian noise on the values that actions are chosen by",
             covers="rewards",
-            notes=tuple(notes),
+            notes=(f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"),
+            seeded=self._seeded or self.seed is not None,
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -125,7 +140,12 @@ class RLSVI(Agent):
     def set_random_seed(self, seed: int | None = None) -> None:
         """Begin the noise anew; with a seed the guarantee is void, and says so."""
         super().set_random_seed(seed)
+        self.noise = NoiseSource(seed, role="values")  # refuses to go on in a fork, where it would be drawn twice
         self.seed = seed if seed is not None else self.seed
+
+    def streams(self) -> dict[str, np.random.Generator]:
+        """With that of the noise."""
+        return {**super().streams(), "noise": self.noise.generator}
 
 
 def _beta(horizon: int, n_states: int, n_actions: int, user: int) -> float:

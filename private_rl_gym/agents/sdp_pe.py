@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -346,6 +347,7 @@ class SDPPE(Agent):
             self._best = Policy.of(arrays["best"], horizon=H, n_states=S, n_actions=arrays["since_n"].shape[2])
         if not arrays or self.board is None:
             return
+        _check_saved(arrays, self._board.sizes)
         where = [int(number) for number in arrays["where"]]
         self._stage, last, self._layer, self._crude_users, self._fine_users, self._place, self._done, waiting = where
         self._last, self._waiting = bool(last), bool(waiting)
@@ -377,6 +379,8 @@ class APEVE(SDPPE):
     Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022.
     """
 
+    private = False
+
     def _error(self, batch: Release) -> float:
         """Noise, if there is any, is not known to this agent."""
         del batch
@@ -394,3 +398,34 @@ def _starts(batch: Release) -> NDArray[np.float64]:
     if batch.absorbing is not None:  # where episodes end, none begins
         seen[batch.absorbing] = 0.0
     return np.append(seen, batch.users)
+
+
+def _check_saved(arrays: Mapping[str, NDArray[Any]], sizes: tuple[int, int, int]) -> None:
+    """Refuse arrays of other sizes or kinds than those that were saved: compiled searches read them."""
+    H, S, A = sizes
+    shapes: dict[str, tuple[int, ...]] = {
+        "where": (8,),
+        "spread": (H,),
+        "gap": (1,),
+        "starts": (S + 1,),
+        "rare": (H, S, A, S),
+        "since_users": (2,),
+        "since_n": (H, S, A),
+        "since_m": (H, S, A, S),
+        "since_r": (H, S, A),
+    }
+    for side in ("crude", "refined"):
+        if side == "crude" or "refined_initial" in arrays:
+            extra = arrays[f"{side}_initial"].size - S
+            n = S + extra
+            shapes |= {f"{side}_initial": (n,), f"{side}_transitions": (H, n, A, n), f"{side}_rewards": (H, n, A)}
+            if extra not in (0, 1):
+                raise ValueError("The saved model is of another size.")
+    tables, counts = arrays["tables"], arrays["counts"]
+    fits = all(arrays[name].shape == shape for name, shape in shapes.items() if name in arrays)
+    fits &= set(shapes) <= set(arrays) and len(tables) == len(counts)
+    fits &= len(tables) == 0 or (tables.ndim == 3 and tables.min() >= 0 and tables.max() < A)
+    whole = all(arrays[name].dtype.kind in "iub" for name in ("where", "spread", "rare", "tables", "counts"))
+    finite = all(np.isfinite(arrays[name]).all() for name in shapes if name != "gap")
+    if not (fits and whole and finite and (counts >= 0).all() and (arrays["spread"] >= 0).all()):
+        raise ValueError("The saved stage is damaged: its arrays do not fit each other.")

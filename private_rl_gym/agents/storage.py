@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-FORMAT = 1
+FORMAT = 2
+LARGEST = 2**33
+"""Bytes; a file that says it holds more is no agent."""
 A = TypeVar("A", bound="Agent")
 
 
@@ -50,7 +52,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         "board": None if agent.board is None else agent.board.identity,
         "sizes": None if agent.board is None else list(agent.board.sizes),
         "spaces": _spaces(agent),
-        "rng": None if secret else agent.rng.bit_generator.state,
+        "streams": None if secret else {name: rng.bit_generator.state for name, rng in agent.streams().items()},
     }
     target = _named(path, there=False)
     if isinstance(target, Path):
@@ -64,29 +66,38 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
 
 
 def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
-    """Read an agent of this kind."""
+    """Read an agent of this kind. Nothing in a file is believed but known names, with values of known types."""
     target = _named(path, there=True)
-    try:
-        with zipfile.ZipFile(target) as archive:
-            about = json.loads(archive.read("agent.json"))
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            arrays = {
-                name[: -len(".npy")]: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names
-            }
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{target} is not a saved agent, or is damaged ({type(error).__name__}).") from None
-    if about.get("format") != FORMAT:
-        raise ValueError(f"{target} was saved in format {about.get('format')}; this version reads format {FORMAT}.")
+    about, arrays = _read(target)
     if about["agent"] != kind.__name__:
         raise ValueError(f"{target} holds a {about['agent']}: load it with {about['agent']}.load.")
+    try:
+        if not set(about["arguments"]) <= set(kind.saved_arguments):
+            raise _damaged(target)
+        kind("TabularPolicy", None, **about["arguments"])
+    except (TypeError, ValueError, OverflowError):
+        raise _damaged(target) from None
     agent = kind("TabularPolicy", env, **{"verbose": about["verbose"], **about["arguments"], **options})
     if agent.board is not None and about["sizes"] not in (None, list(agent.board.sizes)):
         raise ValueError(f"{target} learned on sizes {about['sizes']}, and the environment has {agent.board.sizes}.")
+    try:
+        _restore(agent, about, arrays, seeded="seed" in options)
+    except Exception:  # noqa: BLE001 - arrays in a file may be anything
+        raise _damaged(target) from None
+    if agent.board is not None and agent.board.identity != about["board"]:
+        # Another board, with sums of its own: what was carried from release to release is void.
+        agent._meet(agent.board, acts_on=True)
+    return agent
+
+
+def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, seeded: bool) -> None:
+    """Put what was read into a new agent."""
     agent.num_timesteps = about["num_timesteps"]
-    if "seed" not in options:  # a seed that is given begins a stream of its own, and is confessed
+    if not seeded:  # a seed that is given begins a stream of its own, and is confessed
         agent.seed = about["seed"]
-        if about["rng"] is not None:
-            agent.rng.bit_generator.state = about["rng"]
+        if about["streams"] is not None:
+            for name, rng in agent.streams().items():
+                rng.bit_generator.state = about["streams"][name]
     state = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")}
     agent.set_state(state)
     if "policy" in arrays and about["sizes"] is not None:
@@ -96,17 +107,58 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
             agent._policy = agent._policy.with_values(arrays["values"])
         agent._planned = about["planned"]
     agent._loaded = about["board"], state, about["planned"], agent._policy
-    if agent.board is None:
-        if about["spaces"] is not None:
-            sizes, start, n_actions, first = about["spaces"]
-            agent.observation_space = (
-                spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0], start=start)
-            )
-            agent.action_space = spaces.Discrete(n_actions, start=first)
-    elif agent.board.identity != about["board"]:
-        # Another board, with sums of its own: what was carried from release to release is void.
-        agent._meet(agent.board, acts_on=True)
-    return agent
+    if agent.board is None and about["spaces"] is not None:
+        sizes, start, n_actions, first = about["spaces"]
+        agent.observation_space = (
+            spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0], start=start)
+        )
+        agent.action_space = spaces.Discrete(n_actions, start=first)
+
+
+_ABOUT: dict[str, tuple[type, ...]] = {
+    "format": (int,),
+    "agent": (str,),
+    "arguments": (dict,),
+    "seed": (int, type(None)),
+    "verbose": (int,),
+    "num_timesteps": (int,),
+    "planned": (int, type(None)),
+    "board": (str, type(None)),
+    "sizes": (list, type(None)),
+    "spaces": (list, type(None)),
+    "streams": (dict, type(None)),
+}
+"""What a file says of itself: exactly these names, with values of exactly these types."""
+
+
+def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is in a file, without pickle."""
+    if isinstance(target, Path) and not target.is_file():
+        raise ValueError(f"There is no file {target}.")
+    try:
+        with zipfile.ZipFile(target) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+            about = json.loads(archive.read("agent.json"))
+            names = [name for name in archive.namelist() if name.endswith(".npy") and size <= LARGEST]
+            arrays = {
+                name[: -len(".npy")]: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names
+            }
+    except Exception as error:  # noqa: BLE001 - a file may be anything
+        raise _damaged(target, error) from None
+    if isinstance(about, dict) and about.get("format") != FORMAT:
+        raise ValueError(f"{target} was saved in format {about.get('format')!r}; this version reads format {FORMAT}.")
+    known = isinstance(about, dict) and set(about) == set(_ABOUT) and size <= LARGEST
+    if not (known and all(type(about[name]) in kinds for name, kinds in _ABOUT.items())):
+        raise _damaged(target)
+    plain = all(type(value) in (bool, int, float, str, type(None)) for value in about["arguments"].values())
+    if not (plain and about["num_timesteps"] >= 0):
+        raise _damaged(target)
+    return about, arrays
+
+
+def _damaged(target: Path | IO[bytes], error: Exception | None = None) -> ValueError:
+    why = "" if error is None else f" ({type(error).__name__})"
+    return ValueError(f"{target} is not a saved agent, or is damaged{why}.")
 
 
 def _named(path: Target, *, there: bool) -> Path | IO[bytes]:

@@ -44,6 +44,7 @@ class UCBVI(Agent):
         >>> action, state = agent.predict(0)
     """
 
+    private = False
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "variant", "bonus", "bonus_scale")
 
     def __init__(

@@ -61,7 +61,10 @@ def audit(
         list[str] | None,
         typer.Option("--set", help="Any other option, as `boundary.counting=binary-tree` or `agent.bonus=theory`."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A report that an audit wrote: do it again.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A report that an audit wrote: do it again. Code that it names has to be named by --target."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the report.")] = Path("audits"),
     workers: Annotated[int | None, typer.Option(help="Processes; as many as cores if nothing is said.")] = None,
     engine: Annotated[str, typer.Option(help="joblib, dask or serial.")] = "joblib",
@@ -83,7 +86,7 @@ def audit(
         _audit_all(runner, runs, seed, out)
         return
     if config is not None:
-        plan = _plan_of(config)
+        plan = _plan_of(config, target)
     else:
         choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [])
         plan = Plan(
@@ -162,12 +165,20 @@ def _choices(
     return found
 
 
-def _plan_of(path: Path) -> Plan:
+def _plan_of(path: Path, target: str | None) -> Plan:
+    """What a report says was audited. It is data: code that it names runs only where the command line names it too."""
     try:
         content = json.loads(path.read_text())
-        return Plan.from_dict(content["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        plan = Plan.from_dict(content["config"])
+    except GridError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         raise GridError(f"--config {path}: this is no report of an audit ({type(error).__name__}).") from None
+    if plan.target != target:
+        told = "names no target" if plan.target is None else f"names the target {plan.target!r}"
+        more = "leave --target out" if plan.target is None else f"add --target {plan.target}, if you trust that code"
+        raise GridError(f"--config {path} {told}: {more}.")
+    return plan
 
 
 def _command(plan: Plan) -> str:

@@ -55,7 +55,8 @@ def budget(
         f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
         f"(stage, state, action) sees on average. bound: what no entry of any of {plan.releases:,} releases exceeds, "
         f"with probability {1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is "
-        "printed. Everything is under replacing one user, her whole episode.",
+        "printed. won: how many times as much noise in m a plain account of the same mechanism would take, where "
+        "budgets and norms are added up. Everything is under replacing one user, her whole episode.",
         style="dim",
         highlight=False,
     )
@@ -66,14 +67,17 @@ def _table(plan: Deployment, rows: list[Row]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("trust", no_wrap=True)
     table.add_column("mechanism", min_width=21, overflow="fold")
-    for name in ("spent", "n", "m", "r", "bound"):
+    for name in ("spent", "n", "m", "r", "bound", "won"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         over = math.isfinite(row.epsilon) and row.epsilon > plan.epsilon * (1 + 1e-9)
         spent = f"({plain_number(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
         numbers = (row.visits_std, row.transitions_std, row.rewards_std, row.bound)
         noise = [f"{number:,.0f}" for number in numbers]
-        table.add_row(row.model, row.mechanism, spent + (" !" if over else ""), *noise, style="red" if over else None)
+        won = "" if row.won is None else f"{row.won:.2f}"
+        table.add_row(
+            row.model, row.mechanism, spent + (" !" if over else ""), *noise, won, style="red" if over else None
+        )
     return table
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.privacy.batches import ShuffledBits
 from private_rl_gym.privacy.calibration import calibrate, noise_law
-from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
+from private_rl_gym.privacy.counting import COUNTING, BinaryTree, ContinualNoise
 from private_rl_gym.privacy.errors import BoundedError, ErrorLaw, NoError
-from private_rl_gym.privacy.randomizers import randomizer
-from private_rl_gym.privacy.shuffling import BinarySums
+from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
+from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon
 from private_rl_gym.privacy.statistics import TabularCounts
 
 __all__ = ["Deployment", "Row", "budget"]
@@ -67,6 +68,7 @@ class Row:
     transitions_std: float  # noise in m(h, s, a, s')
     rewards_std: float  # noise in r(h, s, a)
     bound: float  # on every entry of every release at once, with probability 1 - beta
+    won: float | None = None  # by what factor a plain account of the same mechanism needs more noise in m
 
 
 def budget(plan: Deployment) -> Iterator[Row]:
@@ -74,28 +76,43 @@ def budget(plan: Deployment) -> Iterator[Row]:
     yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(lambda _: NoError()))
     if plan.delta > 0.0:
         for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
-            yield _central(plan, counting, "gaussian", paper=False)
+            yield _central(plan, counting, "gaussian")
+        for counting in ("honaker-tree", "binary-tree", "batched"):
+            yield _central(plan, counting, "laplace")
     for counting in ("k-ary-tree", "honaker-tree", "binary-tree", "batched"):
-        yield _central(plan, counting, "laplace", paper=False)
+        yield _central(plan, counting, "laplace", pure=True)
     yield _central(plan, "binary-tree", "laplace", paper=True)
+    batch = max(plan.publish_every, min(plan.users, 1000))
     if plan.delta > 0.0:
-        batch = max(plan.publish_every, min(plan.users, 1000))
         for paper in (False, True):
             yield _shuffled(plan, batch, paper=paper)
+        yield _shuffled_reports(plan, batch)
     for name in ("one-step", "unary", "gaussian", "laplace"):
         if name != "gaussian" or plan.delta > 0.0:
             yield _local(plan, name, paper=False)
     yield _local(plan, "laplace", paper=True)
 
 
-def _central(plan: Deployment, counting: str, law: str, *, paper: bool) -> Row:
+def _central(plan: Deployment, counting: str, law: str, *, paper: bool = False, pure: bool = False) -> Row:
     statistic = TabularCounts(*plan.sizes, separate_visits=paper)
     noise = COUNTING[counting](plan.releases, 1, law)  # type: ignore[arg-type]
-    scale, epsilon = calibrate(noise, statistic, plan.epsilon, plan.delta, paper=paper)
+    delta = 0.0 if pure else plan.delta
+    scale, *spent = calibrate(noise, statistic, plan.epsilon, delta, paper=paper)
     name = "PUCB's and DP-UCBVI's constants" if paper else f"{counting}, {law}"
-    spent = (epsilon, plan.delta if law == "gaussian" else 0.0)
     bounds = statistic.errors(noise_law(noise, scale, noise.worst_step))  # each release is held against its own
-    return _row(plan, "JDP", name, spent, statistic.errors(noise_law(noise, scale, plan.releases)), bounds)
+    errors = statistic.errors(noise_law(noise, scale, plan.releases))
+    won = None if paper else _plain_scale(plan, noise) / scale
+    return _row(plan, "JDP", name, (spent[0], spent[1]), errors, bounds, won)
+
+
+def _plain_scale(plan: Deployment, noise: ContinualNoise | None) -> float:
+    """What noise would take by adding up: rewards as they are, a node for each level, what a user moves in L1."""
+    tree = isinstance(noise, BinaryTree)
+    sums = 1.0 if noise is None else noise.sensitivity
+    if noise is None or noise.law == "laplace":
+        return 4.0 * plan.horizon * (plan.releases.bit_length() if tree else sums) / plan.epsilon
+    nodes = math.sqrt(plan.releases.bit_length()) if tree else sums
+    return math.sqrt(4.0 * plan.horizon) * nodes / gaussian_mu(plan.epsilon, plan.delta)
 
 
 def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
@@ -108,11 +125,38 @@ def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
     return _row(plan, "SDP", f"{name}, batches of {batch}", (protocol.true_epsilon, plan.delta), errors)
 
 
+def _shuffled_reports(plan: Deployment, batch: int) -> Row:
+    """Reports of the largest local epsilon that shuffling makes into the one that is asked for."""
+    exact = TabularCounts(*plan.sizes)
+
+    def noise(known: bool) -> dict[str, ErrorLaw]:
+        low, high = plan.epsilon, 20.0
+        for _ in range(30):
+            local = (low + high) / 2.0
+            reports, _, _ = randomizer("one-step", exact, local, 0.0)
+            made = amplified_epsilon(local, batch, plan.delta, reports.variation if known else 1.0)
+            low, high = (local, high) if made <= plan.epsilon else (low, local)
+        reports, _, _ = randomizer("one-step", exact, low, 0.0)
+        return reports.errors(lambda _: NoError(), plan.users)
+
+    errors = noise(known=True)
+    won = noise(known=False)["m"].std / errors["m"].std
+    return _row(plan, "SDP", f"shuffled reports, batches of {batch}", (plan.epsilon, plan.delta), errors, won=won)
+
+
 def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
     exact = TabularCounts(*plan.sizes, separate_visits=paper)
     statistic, epsilon, delta = randomizer(name, exact, plan.epsilon, plan.delta, paper=paper)
     said = "DP-UCBVI's constants, laplace" if paper else name
-    return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(lambda _: NoError(), plan.users))
+    won = None
+    if isinstance(statistic, SubsetReports):
+        e = math.exp(min(statistic.subsets.epsilon, 30.0))
+        won = math.sqrt(4.0 * e / (e - 1.0) ** 2 / statistic.subsets.variance)  # optimized unary encoding
+    elif isinstance(statistic, AdditiveReports) and not paper:
+        mu = gaussian_mu(plan.epsilon, plan.delta) if name == "gaussian" else 0.0
+        plain = math.sqrt(4.0 * plan.horizon) / mu if mu else _plain_scale(plan, None)
+        won = plain / statistic.scale
+    return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(lambda _: NoError(), plan.users), won=won)
 
 
 def _row(
@@ -122,6 +166,7 @@ def _row(
     spent: tuple[float, float],
     errors: dict[str, ErrorLaw],
     bounds: dict[str, ErrorLaw] | None = None,
+    won: float | None = None,
 ) -> Row:
     entries = plan.horizon * plan.states * plan.actions * (plan.states + 2)
     share = plan.beta / (entries * plan.releases)
@@ -134,4 +179,5 @@ def _row(
         transitions_std=errors["m"].std,
         rewards_std=errors["r"].std,
         bound=max(law.bound(share) for law in (bounds or errors).values()),
+        won=won,
     )

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import private_rl_gym
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.rlsvi import RLSVI
 from private_rl_gym.experiments.config import FORMAT, Cell
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
 
@@ -83,7 +82,7 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
             served, total = served + group, total + gap * group
             told(served)
             noise[marks == served] = board.release.noise_std[board.release.headline]
-    guarantee = agent.guarantee if isinstance(agent, RLSVI) else board.ledger.outside
+    guarantee = agent.guarantee
     about = {
         "format": FORMAT,
         "package": private_rl_gym.__version__,

@@ -164,7 +164,7 @@ def curves(
             learner.learn(users * learner.horizon, callback=oracle)
             rows.append(oracle.curve)
             assert learner.board is not None  # noqa: S101 - it was given one
-            promise = str(learner.guarantee if isinstance(learner, RLSVI) else learner.board.ledger)
+            promise = str(learner.guarantee)
         found.append(Curve(name, promise, np.array(rows)))
         say(f"{name:<32} regret {found[-1].regret[:, -1].mean():>10,.0f}")
     return found

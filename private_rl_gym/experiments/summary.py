@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,8 +121,17 @@ def as_csv(curves: Sequence[Curve]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
-    writer.writerows(rows(curves))
+    writer.writerows([_unformulaic(text) for text in row] for row in rows(curves))
     return out.getvalue()
+
+
+def _unformulaic(text: str) -> str:
+    """Text that no spreadsheet takes for a formula; numbers stay as they are."""
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return text
 
 
 def curves_csv(curves: Sequence[Curve]) -> str:
@@ -140,7 +150,8 @@ def curves_csv(curves: Sequence[Curve]) -> str:
             strict=True,
         )
         writer.writerows(
-            (curve.label, int(users), *(repr(float(number)) for number in rest)) for users, *rest in points
+            (_unformulaic(curve.label), int(users), *(repr(float(number)) for number in rest))
+            for users, *rest in points
         )
     return out.getvalue()
 
@@ -148,7 +159,9 @@ def curves_csv(curves: Sequence[Curve]) -> str:
 def as_markdown(curves: Sequence[Curve]) -> str:
     """The table, for a README."""
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows(curves)]
+    lines += [
+        "| " + " | ".join(escape(cell, quote=False).replace("|", "\\|") for cell in row) + " |" for row in rows(curves)
+    ]
     return "\n".join(lines) + "\n"
 
 

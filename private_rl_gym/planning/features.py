@@ -42,6 +42,7 @@ class LinearFeatures:
         arrays: What compiled functions walk through: offsets, kernels, successors, weights, and varphi ``[row, j]``.
         reward_bound: The largest norm of varphi(s, a).
         nonnegative, rewards_nonnegative: Whether no entry of psi, or of varphi, is negative.
+        nonzeros, reward_nonzeros: How many entries of phi(s, a), or of varphi(s, a), can be other than zero at most.
 
     Example:
         >>> import numpy as np
@@ -94,6 +95,9 @@ class LinearFeatures:
             read_only(np.ascontiguousarray(array[kept][order])) for array in (kernels, successors, weights)
         )
         self.nonnegative = bool((self.weights >= 0.0).all())
+        here = np.repeat(np.arange(pairs), np.diff(self.offsets)) * self.d + self.kernels
+        self.nonzeros = int(np.bincount(np.unique(here) // self.d, minlength=pairs).max())
+        self.reward_nonzeros = int(np.count_nonzero(varphi, axis=-1).max())
         self.largest = self._largest_norm()
         if self.largest == 0.0:
             raise ValueError("The base kernels are zero everywhere: they lead nowhere.")

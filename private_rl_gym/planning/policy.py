@@ -62,7 +62,8 @@ class Policy:
             positive_integer(n_actions, "n_actions", "actions"),
         )
         try:
-            values = table.table if isinstance(table, Policy) else np.asarray(table)
+            # A plain array, whatever was handed over: a subclass of arrays could look at what is done with it.
+            values = np.asarray(table.table if isinstance(table, Policy) else table)
         except ValueError:
             raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if np.issubdtype(values.dtype, np.integer):
@@ -93,7 +94,10 @@ class Policy:
         n_actions: int,
         values: NDArray[np.float64] | None = None,
     ) -> Policy:
-        """The policy in an array that is known to be right, such as one that a solver made: nothing is checked."""
+        """The policy in an array that is known to be right, such as one that a solver made: nothing is checked.
+
+        Whoever lets users run a policy checks it again, and copies it: boundaries, models and rollouts do.
+        """
         policy = object.__new__(cls)
         object.__setattr__(policy, "table", table)
         object.__setattr__(policy, "n_actions", n_actions)
@@ -162,13 +166,8 @@ class Policy:
 
 
 def checked_values(values: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:  # [h, s], h = 0..H
-    """A value function that nobody can change, or a sentence."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
-        found = values
-        if not np.isfinite(found).all():
-            raise ValueError("values hold something that is not a finite number.")
-    else:
-        found = read_only(as_array(values, "values"))
+    """A copy of a value function, which nobody can change, or a sentence."""
+    found = read_only(as_array(values, "values"))
     if found.shape != shape:
         raise ValueError(
             f"values have shape {found.shape}: they must be {shape}, one value for each state at each stage and at the "

@@ -42,7 +42,7 @@ def check_tapes(tapes: Any, horizon: int, users: int | None = None, *, one: bool
         wanted += " for each user" if users is None else f" for each of {users} users"
     try:
         array = np.asarray(tapes, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"The tape is not an array of numbers: it must hold {wanted}.") from None
     if users is None and array.ndim == 2:
         users = len(array)

@@ -79,7 +79,7 @@ def rollout(
                 f"A stochastic policy needs {wanted}; got shape {uniforms.shape}, or values outside [0, 1)."
             )
         table, choices = np.empty((0, 0), dtype=np.int64), policy.cumulative
-    _rollout(
+    allowed = _rollout(
         tables.offsets,
         tables.cumulative,
         tables.successors,
@@ -95,14 +95,16 @@ def rollout(
         actions,
         rewards,
     )
+    if not allowed:
+        raise ValueError(f"The policy chooses an action outside 0..{tables.n_actions - 1}.")
     return Trajectories(states, actions, rewards, policy.values)
 
 
 @compiled
 def _first_above(cumulative: Any, start: int, stop: int, uniform: float) -> int:
-    """The first entry in start..stop-1 whose cumulative probability exceeds ``uniform``."""
+    """The first entry in start..stop-1 whose cumulative probability exceeds ``uniform``; the last if none does."""
     if stop - start <= 8:
-        while cumulative[start] <= uniform:
+        while start < stop - 1 and cumulative[start] <= uniform:
             start += 1
         return start
     low, high = start, stop - 1
@@ -131,7 +133,8 @@ def _rollout(
     states: Any,
     actions: Any,
     rewards: Any,
-) -> None:
+) -> bool:
+    """Fill in what happens; False, and nothing further, where the policy leaves the action space."""
     n_users, horizon = actions.shape
     n_states, n_actions, stationary, bernoulli = sizes
     deterministic = table.size > 0
@@ -140,6 +143,8 @@ def _rollout(
         states[user, 0] = s
         for h in range(horizon):
             a = table[h, s] if deterministic else _first_above(choices[h, s], 0, n_actions, uniforms[user, h])
+            if a < 0 or a >= n_actions:
+                return False
             row = ((0 if stationary else h) * n_states + s) * n_actions + a
             entry = _first_above(cumulative, offsets[row], offsets[row + 1], tapes[user, 2 + 2 * h])
             reward = means[entry]
@@ -149,3 +154,4 @@ def _rollout(
             actions[user, h] = a
             rewards[user, h] = reward
             states[user, h + 1] = s
+    return True

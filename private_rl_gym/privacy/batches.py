@@ -26,12 +26,9 @@ MOST_MESSAGES = 100_000_000
 
 ACCOUNT = np.dtype(
     [
-        ("users", "f8"),  # in batches that are closed
+        ("users", "f8"),  # in batches that are closed, or written off
         ("variance", "f8"),  # of all noise in one counter
         ("mean", "f8"),  # of all noise in one counter
-        ("least", "f8"),  # users who sent something, in any batch
-        ("worst", "f8"),  # epsilon that any batch cost
-        ("short", "f8"),  # whether more users of a batch vanished than were planned for
         ("lost", "f8"),  # users of the current batch who have vanished
     ]
 )
@@ -51,7 +48,7 @@ class ShuffledBits(TabularCounts):
     """
 
     def __init__(self, sizes: tuple[int, int, int], *, separate_visits: bool, bits: bool) -> None:
-        super().__init__(*sizes, separate_visits=separate_visits)
+        super().__init__(*sizes, separate_visits=separate_visits, raw_rewards=True)
         self.bits = bits
         self.moved = round(self.l1 / 2.0)
 
@@ -60,7 +57,7 @@ class ShuffledBits(TabularCounts):
         """Bits are counted one by one."""
         return read_only(np.ones(self.cells))
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Add the bits of every user."""
         assert source is not None  # noqa: S101 - rewards are rounded with it
         uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
@@ -77,10 +74,13 @@ class ShuffledBits(TabularCounts):
 class ShuffledSums(PublicSums):
     """Batches of bits, each with noise by its own users, and the sum over all batches so far.
 
-    The last batch takes what would be left over: it is larger, so that none is small.
+    The last batch takes what would be left over: it is larger, so that none is small. A batch closes only with as many
+    messages as its promise was made for: where too many of its users vanish they are written off, and those who are
+    left join the next.
 
     Args:
         protocol: How many noise bits a batch needs; None where users noised their reports themselves.
+        smallest: The fewest reports that are ever shuffled together, without a protocol.
         shuffler: Where noise bits come from.
         by_message: Make every message, and permute them, in place of drawing their sum.
         options: Of ``PublicSums``.
@@ -93,12 +93,12 @@ class ShuffledSums(PublicSums):
         protocol: BinarySums | None,
         shuffler: NoiseSource,
         by_message: bool = False,
+        smallest: int = 1,
         **options: Any,
     ) -> None:
-        self.protocol, self.shuffler, self.by_message = protocol, shuffler, by_message
+        self.protocol, self.shuffler, self.by_message, self.smallest = protocol, shuffler, by_message, smallest
         self.shuffled = np.zeros(statistic.cells, dtype=np.int64)  # bits that were set, noise included
         self.account = np.zeros((), dtype=ACCOUNT)
-        self.account["least"] = np.inf
         self._held: list[NDArray[np.int64]] = []  # of the current batch, where messages are made
         super().__init__(statistic, **options)
         sizes = (1, self.publish_every, 2 * self.publish_every) if by_message and protocol is not None else ()
@@ -112,7 +112,7 @@ class ShuffledSums(PublicSums):
 
     @property
     def batched_users(self) -> int:
-        """Users in batches that are closed."""
+        """Users in batches that are closed, and those who vanished from one that could not be."""
         return int(self.account["users"])
 
     @property
@@ -144,13 +144,20 @@ class ShuffledSums(PublicSums):
             self.gone += stop - start
             self.pending += stop - start
             start = stop
-            if self.pending >= (self.batch_size() or 1):
-                self._close()
+            self._close_if_full()
 
     def publish(self) -> None:
-        """Close the current batch, if anyone is in it."""
-        if self.pending:
-            self._close()
+        """Close the current batch, if anyone is in it; a sentence, where that would hide fewer than was promised."""
+        if self.pending and not self._enough():
+            self._write_off()
+        if not self.pending:
+            return
+        if not self._enough():
+            raise ValueError(
+                f"publish() now would shuffle {self.pending} reports, and the promise is made for {self.smallest} at "
+                "least: let more users come, or build the boundary with a smallest_batch= that says less."
+            )
+        self._close()
 
     def lose(self, users: int) -> None:
         """So many users vanish: nothing of theirs arrives, noise included."""
@@ -158,8 +165,27 @@ class ShuffledSums(PublicSums):
             self.gone += 1
             self.pending += 1
             self.account["lost"] += 1
-            if self.pending >= (self.batch_size() or 1):
-                self._close()
+            self._close_if_full()
+
+    def _close_if_full(self) -> None:
+        if self.pending < (self.batch_size() or 1):
+            return
+        if not self._enough():
+            self._write_off()
+        if self.pending >= (self.batch_size() or 1) and self._enough():
+            self._close()
+
+    def _enough(self) -> bool:
+        """Whether as many messages have come as the promise needs."""
+        sent = self.pending - self.lost
+        return sent >= (self.smallest if self.protocol is None else self.protocol.sure(self.pending))
+
+    def _write_off(self) -> None:
+        """Whoever vanished is in no batch; the others go on as if they had just come, and will be noised anew."""
+        lost = self.lost
+        self.account["lost"] = 0.0
+        self.account["users"] += lost
+        self.pending -= lost
 
     def _collect(self, users: Trajectories | None, start: int, stop: int) -> None:
         if not self.by_message:
@@ -173,34 +199,27 @@ class ShuffledSums(PublicSums):
             self._sums += bits
 
     def _close(self) -> None:
-        """Publish a batch: first all that can fail, then what changes."""
+        """Publish a batch: first all that can fail; then it is taken out; then it is published.
+
+        Whoever interrupts in between loses the batch. It is never counted twice.
+        """
         size, sent = self.pending, self.pending - self.lost
-        total, spent, variance, mean = self._sums, 0.0, 0.0, 0.0
+        total, account = self._sums, self.account.copy()
         if self.protocol is not None and sent:
             bits = self.protocol.noise_bits(size)
-            spent, variance, mean = (
-                self.protocol.spent(bits, size, sent),
-                bits.variance(sent),
-                sent * bits.each * bits.bias,
-            )
             total = self._mixed(bits, sent)
+            account["variance"] += bits.variance(sent)
+            account["mean"] += sent * bits.each * bits.bias
+        account["users"] += size
+        account["lost"] = 0.0
         # Whole numbers are summed, and the mean of all noise is taken off what is published: with rounding in between,
         # the last digit would tell a count from its noise.
         shuffled = self.shuffled + total
-        account = self.account.copy()
-        account["users"] += size
-        account["variance"] += variance
-        account["mean"] += mean
-        account["lost"] = 0.0
-        account["worst"] = max(account["worst"], spent)
-        if sent:
-            account["least"] = min(account["least"], sent)
-            account["short"] = max(account["short"], self.protocol is not None and sent < self.protocol.sure(size))
         sums = self.statistic.sums((shuffled - account["mean"]) * self.statistic.grid, self.gone)
-        self.shuffled[...], self.account[...] = shuffled, account
         self._sums[:] = 0
         self._held.clear()
         self.pending = 0
+        self.shuffled[...], self.account[...] = shuffled, account
         self.version += 1
         self.release = self.restored(sums, self.gone)
 

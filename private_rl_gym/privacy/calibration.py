@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu
+from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu, laplace_scale
 from private_rl_gym.privacy.counting import COUNTING, Batched, ContinualNoise
 from private_rl_gym.privacy.errors import GaussianError, LaplaceError
 from private_rl_gym.privacy.statistics import Noise, Statistic
@@ -37,25 +37,33 @@ def choose_counting(counting: str | None, noise: str | None, delta: float, *, pa
     law = "gaussian" if wants_gaussian or (noise is None and delta > 0.0) else "laplace"
     if counting == "k-ary-tree" and law == "gaussian":
         raise ValueError("counting='k-ary-tree' is for Laplace noise: add noise='laplace', or take another counting.")
-    return counting or ("matrix-factorization" if law == "gaussian" else "k-ary-tree"), law
+    if counting == "k-ary-tree" and delta > 0.0:
+        raise ValueError(
+            f"counting='k-ary-tree' has a proof for delta = 0, and would waste a delta of {delta:g}: leave delta out, "
+            "or take the default, counting='matrix-factorization' with Gaussian noise, which is better by far."
+        )
+    best = "matrix-factorization" if law == "gaussian" else "honaker-tree" if delta > 0.0 else "k-ary-tree"
+    return counting or best, law
 
 
 def calibrate(
     noise: ContinualNoise, statistic: Statistic, epsilon: float, delta: float, *, paper: bool
-) -> tuple[float, float]:
-    """The scale of one standard noise in real units, and the epsilon that it costs.
+) -> tuple[float, float, float]:
+    """The scale of one standard noise in real units, and the epsilon and delta that it costs.
 
-    Laplace noise of scale b costs (L1 times levels) / b, Gaussian noise of scale b has mu = (L2 times sensitivity) / b:
-    docs/proofs/binary-tree.md.
+    Gaussian noise of scale b has mu = (L2 times sensitivity) / b; what Laplace noise costs, ``laplace_scale`` says:
+    docs/proofs/binary-tree.md, docs/proofs/composition.md.
     """
     if paper:
         scale = statistic.paper_scale(noise.sensitivity, epsilon, delta)
         if noise.law == "gaussian":
-            return scale, gaussian_epsilon(delta, statistic.l2 * noise.sensitivity / scale)
-        return scale, statistic.l1 * noise.sensitivity / scale
+            return scale, gaussian_epsilon(delta, statistic.l2 * noise.sensitivity / scale), delta
+        return scale, statistic.l1 * noise.sensitivity / scale, 0.0
     if noise.law == "gaussian":
-        return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon
-    return statistic.l1 * noise.sensitivity / epsilon, epsilon
+        return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon, delta
+    spare = delta if noise.composes else 0.0
+    grid = float(statistic.grid.max())
+    return laplace_scale(statistic.parts, statistic.l1, round(noise.sensitivity), epsilon, spare, grid)
 
 
 def noise_law(noise: ContinualNoise, scale: float, step: int) -> Noise:

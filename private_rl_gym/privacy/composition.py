@@ -7,6 +7,7 @@ rest. Budgets are under replacing one user throughout: a Gaussian is described b
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,9 @@ def compose(events: Iterable[Event], delta: float) -> tuple[float, float]:
         spent = math.fsum(event.delta for event in events if isinstance(event, ApproximateDP))
         if spent > delta:
             raise ValueError(f"The events spend delta = {spent:g} already: ask for at least that, not for {delta:g}.")
-        return math.fsum(event.epsilon for event in events if not isinstance(event, Gaussian)), spent
+        added = math.fsum(event.epsilon for event in events if not isinstance(event, Gaussian))
+        composed = _by_privacy_loss(events, delta) if delta > spent else math.inf
+        return (composed, delta) if composed < added else (added, spent)
     return _by_privacy_loss(events, delta), delta
 
 
@@ -99,7 +102,7 @@ def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     total = None
-    for event in events:
+    for event, times in Counter(events).items():
         if isinstance(event, Gaussian) and event.mu == 0.0:
             continue
         if not isinstance(event, Gaussian) and event.epsilon == 0.0 and getattr(event, "delta", 0.0) == 0.0:
@@ -111,6 +114,7 @@ def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
         else:
             spent = event.delta if isinstance(event, ApproximateDP) else 0.0
             one = pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(event.epsilon, spent))
+        one = one if times == 1 else one.self_compose(times)
         total = one if total is None else total.compose(one)
     if total is None:
         return 0.0

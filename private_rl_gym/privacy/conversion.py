@@ -6,12 +6,12 @@ Proofs: docs/proofs/gaussian.md, docs/proofs/geometric.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["check_budget", "gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
+__all__ = ["check_budget", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "laplace_scale", "pure_delta"]
 
 
 SMALLEST = 1e-9
@@ -81,3 +81,66 @@ def _last_below(rising: Callable[[float], float], level: float) -> float:
             low = middle
         else:
             high = middle
+
+
+LARGEST_RATE = 30.0
+"""Beyond this scale over grid, geometric noise is zero more surely than double precision can draw."""
+
+Parts = Sequence[tuple[int, float]]
+"""Pairs (how many, L1): sets of cells that one user moves, and how far each of them."""
+
+
+def laplace_scale(
+    parts: Parts, l1: float, times: int, epsilon: float, delta: float, grid: float
+) -> tuple[float, float, float]:
+    """The least scale of Laplace noise for a user who is in so many sums, and the (epsilon, delta) that it costs.
+
+    Args:
+        parts: Sets of cells that she moves in each of them.
+        l1: How far she moves all of them together.
+        times: How many sums she is in, each with noise of its own.
+        epsilon: The budget.
+        delta: At 0 what she moves adds up; above, privacy losses are composed.
+        grid: The coarsest step of what is published. Noise is never so small beside it that none would be drawn.
+
+    Proof: docs/proofs/composition.md.
+    """
+    scale, spent = l1 * times / epsilon, 0.0
+    if delta > 0.0:
+        composed = _composed_scale(tuple(parts), times, epsilon, delta)
+        if composed < scale:
+            scale, spent = composed, delta
+    if scale < grid / LARGEST_RATE:
+        scale, spent = grid / LARGEST_RATE, 0.0
+    return scale, epsilon if spent else min(epsilon, l1 * times / scale), spent
+
+
+@lru_cache(maxsize=256)
+def _composed_scale(parts: tuple[tuple[int, float], ...], times: int, epsilon: float, delta: float) -> float:
+    """The least scale at which everything that a user moves costs (epsilon, delta) together."""
+    many = [(count * times, size) for count, size in parts]
+    return 1.0 / _last_below(lambda rate: pure_delta(epsilon, [(n, size * rate) for n, size in many]), delta)
+
+
+def pure_delta(epsilon: float, budgets: Sequence[tuple[int, float]]) -> float:
+    """The least delta at which mechanisms with pure budgets, pairs (how many, epsilon), cost ``epsilon`` together.
+
+    The worst of them is randomized response: it loses its whole budget, one way or the other. Budgets are rounded up to
+    multiples of the least, so that losses lie on a lattice. Proof: docs/proofs/composition.md.
+    """
+    from scipy.stats import binom
+
+    step = min(budget for _, budget in budgets)
+    if step <= 0.0:
+        return pure_delta(epsilon, [pair for pair in budgets if pair[1] > 0.0]) if len(budgets) > 1 else 0.0
+    chances, lowest = np.ones(1), 0
+    for count, budget in budgets:
+        each = math.ceil(budget / step * (1.0 - 1e-12))
+        one = np.zeros(2 * each * count + 1)
+        one[:: 2 * each] = binom.pmf(np.arange(count + 1), count, 1.0 / (1.0 + math.exp(-min(each * step, 700.0))))
+        chances, lowest = np.convolve(chances, one), lowest - each * count
+    losses = step * (lowest + np.arange(len(chances)))
+    beyond = losses > epsilon
+    # What convolution has lost counts in full.
+    lost = max(0.0, 1.0 - float(chances.sum())) + 1e-15
+    return float(-(chances[beyond] * np.expm1(epsilon - losses[beyond])).sum()) * (1.0 + 1e-9) + lost

@@ -37,7 +37,9 @@ class LinearMoments(Statistic):
     Privacy:
         With norms at most B and values in [0, V], replacing a user moves a Gram matrix by at most sqrt(2) B^2 in L2, a
         vector by 2 B V, or sqrt(2) B V where no feature is negative. Each user touches every block once: together they
-        move, in units of themselves, by the square root of their number. Proof: docs/proofs/linear-sensitivity.md.
+        move, in units of themselves, by the square root of their number; by 5/4 in place of sqrt(2) for a matrix and
+        its vector where features have signs. In L1 what counts is how many features of a row are not zero. Proof:
+        docs/proofs/linear-sensitivity.md.
 
     Args:
         features: What is known of the model.
@@ -71,21 +73,21 @@ class LinearMoments(Statistic):
         self.cells = H * self._width
         self.tops = np.arange(H - 1.0, -1.0, -1.0)  # the largest value after each stage
         self.row_bounds = self.tops * features.bound
-        self.l1, self.l2 = self._sensitivity()
+        self.parts, self.l1, self.l2 = self._sensitivity()
 
     def _moved(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """L1 and L2 sensitivity of each family's block, stage by stage, in real units."""
-        found = {}
+        moved = {}
         known = self.features
-        for name, bound, top, size, nonnegative in (
-            ("p", self.row_bounds, self.tops, known.d, known.nonnegative),
-            ("r", np.full(self.horizon, known.reward_bound), 1.0, known.reward_d, known.rewards_nonnegative),
+        for name, bound, top, entries, nonnegative in (
+            ("p", self.row_bounds, self.tops, known.nonzeros, known.nonnegative),
+            ("r", np.full(self.horizon, known.reward_bound), 1.0, known.reward_nonzeros, known.rewards_nonnegative),
         ):
-            entries = (size + 1.0) / 2.0 if self.paper else 1.0 + (size - 1.0) / math.sqrt(2.0)
-            found[f"gram_{name}"] = 2.0 * bound**2 * entries, math.sqrt(2.0) * bound**2
+            triangle = (entries + 1.0) / 2.0 if self.paper else 1.0 + (entries - 1.0) / math.sqrt(2.0)
+            moved[f"gram_{name}"] = 2.0 * bound**2 * triangle, math.sqrt(2.0) * bound**2
             far = math.sqrt(2.0) if nonnegative else 2.0
-            found[f"vector_{name}"] = 2.0 * math.sqrt(size) * bound * top, far * bound * top
-        return found
+            moved[f"vector_{name}"] = 2.0 * math.sqrt(entries) * bound * top, far * bound * top
+        return moved
 
     @cached_property
     def units(self) -> dict[str, NDArray[np.float64]]:
@@ -96,17 +98,25 @@ class LinearMoments(Statistic):
         printed = {"gram_p": d * H**2, "vector_p": math.sqrt(d) * H**2, "gram_r": 1.0, "vector_r": 1.0}
         return {family: read_only(np.full(self.horizon, unit)) for family, unit in printed.items()}
 
-    def _sensitivity(self) -> tuple[float, float]:
+    def _sensitivity(self) -> tuple[tuple[tuple[int, float], ...], float, float]:
         """Of the whole vector, in units; rounding to the grid may add half a step on either side, in every entry."""
-        l1 = l2 = 0.0
-        for family, moved in self._moved().items():
-            unit = self.units[family]
-            used = unit > 0.0
-            by_l1, by_l2 = (norm[used] / unit[used] for norm in moved)
-            size = self._sizes[family]
-            l1 += float((by_l1 + size * GRID).sum())
-            l2 += float(((by_l2 + math.sqrt(size) * GRID) ** 2).sum())
-        return l1 * SLACK, math.sqrt(l2) * SLACK
+        l1: list[float] = []
+        squares = 0.0
+        for name, nonnegative in (("p", self.features.nonnegative), ("r", self.features.rewards_nonnegative)):
+            pair = []
+            for family in (f"gram_{name}", f"vector_{name}"):
+                unit, size = self.units[family], self._sizes[family]
+                used = unit > 0.0
+                by_l1, by_l2 = (norm[used] / unit[used] for norm in self._moved()[family])
+                l1 += [float(one) for one in by_l1 + size * GRID]
+                pair.append(by_l2 + math.sqrt(size) * GRID)
+            if nonnegative or self.paper:
+                squares += float((pair[0] ** 2).sum() + (pair[1] ** 2).sum())
+            else:  # two rows cannot be at right angles and opposite at once: 25 / 16 in place of 2
+                rounding = math.sqrt(self._sizes[f"gram_{name}"] + self._sizes[f"vector_{name}"]) * GRID
+                squares += len(pair[0]) * (1.25 + rounding) ** 2
+        parts = ((len(l1), max(l1) * SLACK),)
+        return parts, math.fsum(l1) * SLACK, math.sqrt(squares) * SLACK
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
@@ -120,7 +130,7 @@ class LinearMoments(Statistic):
             steps = 1.0 / (np.stack([self.units[family] for family in LinearRelease.families], axis=1) * GRID)
         return np.where(np.isfinite(steps), steps, 0.0)
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Add the moments of every user; there is no randomness in them."""
         del source
         shape = self.horizon + 1, self.n_states
@@ -128,7 +138,7 @@ class LinearMoments(Statistic):
         if sent.shape != shape:
             raise ValueError(f"Values of shape {sent.shape} were sent along: they must be {shape}.")
         ceilings = np.append(self.horizon, self.tops)[:, None]
-        values = np.clip(np.nan_to_num(sent, nan=0.0), 0.0, ceilings)
+        values = np.clip(np.nan_to_num(np.array(sent, dtype=np.float64), nan=0.0), 0.0, ceilings)
         _add_moments(
             users.states,
             users.actions,

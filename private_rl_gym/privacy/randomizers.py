@@ -1,8 +1,8 @@
 """What a user may send in place of her trajectory (local model).
 
 * ``AdditiveReports`` - her counts with noise on every entry: ``"laplace"``, ``"gaussian"``
-* ``UnaryReports`` - optimized unary encoding of her steps: all of them (``"unary"``), or one drawn at random
-  (``"one-step"``)
+* ``SubsetReports`` - a random set of outcomes for each of her steps (``"unary"``), or for one drawn at random
+  (``"one-step"``), in which the true one is more likely than others
 
 Each is a ``Statistic``: boundaries sum reports as they sum counts.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
+from private_rl_gym.privacy.conversion import check_budget, gaussian_mu, laplace_scale
 from private_rl_gym.privacy.errors import (
     BoundedError,
     CombinedError,
@@ -33,7 +33,7 @@ from private_rl_gym.privacy.noise import NoiseSource, round_to_grid
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts, TabularStatistic, check_scale
 
-__all__ = ["RANDOMIZERS", "AdditiveReports", "UnaryReports", "randomizer"]
+__all__ = ["RANDOMIZERS", "AdditiveReports", "SubsetReports", "Subsets", "randomizer"]
 
 RANDOMIZERS = ("one-step", "unary", "laplace", "gaussian")
 
@@ -56,7 +56,7 @@ class AdditiveReports(Statistic):
         self.exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2 = exact.cells, exact.l1, exact.l2
-        self.kind = exact.kind
+        self.kind, self.parts = exact.kind, exact.parts
 
     @property
     def grid(self) -> NDArray[np.float64]:
@@ -72,7 +72,7 @@ class AdditiveReports(Statistic):
     def _units(self) -> NDArray[np.float64]:
         return self.scale / self.grid
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Add one noisy report for each user: noise first, and all at once, so that no interrupt comes in between."""
         reports = np.zeros_like(sums)
         self.absent(len(users), reports, source)
@@ -120,60 +120,109 @@ class AdditiveReports(Statistic):
 
 
 @dataclass(frozen=True, slots=True)
-class _Flips:
-    """Optimized unary encoding: a bit that is set stays with probability 1/2, one that is not is set with q."""
+class Subsets:
+    """Subset selection: a report is a set of ``size`` outcomes, drawn evenly but for the true one.
 
+    The true one is in it with probability p, any other with probability q. The size is the one with the least variance
+    at this epsilon: half of all outcomes for a small one, a single outcome (randomized response) for a large one.
+
+    Attributes:
+        outcomes: How many there are.
+        epsilon: Of a report.
+        size: How many are in a set.
+    """
+
+    outcomes: int
     epsilon: float
+    size: int
+
+    @classmethod
+    def best(cls, outcomes: int, epsilon: float) -> Subsets:
+        """With the least variance. Beyond 30, p is nearer to one than double precision can draw: less is spent then."""
+        epsilon = min(epsilon, 30.0)
+        ideal = outcomes / (math.exp(epsilon) + 1.0)
+        sizes = {min(max(1, size), outcomes - 1) for size in (math.floor(ideal), math.ceil(ideal))}
+        return min((cls(outcomes, epsilon, size) for size in sizes), key=lambda one: one.variance)
+
+    @property
+    def p(self) -> float:
+        """How often the true outcome is in the set."""
+        return self.size / (self.size + (self.outcomes - self.size) * math.exp(-self.epsilon))
 
     @property
     def q(self) -> float:
-        return math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
+        """How often another one is."""
+        return (self.size - self.p) / (self.outcomes - 1)
 
     @property
     def gain(self) -> float:
-        """A bit counts (bit - q) * gain, which has mean 1 if it was set and 0 if not."""
-        return 1.0 / (0.5 - self.q)
+        """An outcome counts (in the set or not - q) * gain, which has mean 1 if it is true and 0 if not."""
+        return 1.0 / (self.p - self.q)
 
     @property
     def variance(self) -> float:
-        """Of that count, if the bit was not set: 4 e^epsilon / (e^epsilon - 1)^2."""
+        """Of that count, if the outcome is not true."""
         return self.q * (1.0 - self.q) * self.gain**2
 
+    @property
+    def own_variance(self) -> float:
+        """Of that count, if it is."""
+        return self.p * (1.0 - self.p) * self.gain**2
 
-class UnaryReports(TabularStatistic):
-    """A user's steps as bits, one for each outcome (s, a, s', reward bit), each flipped at random.
+    @property
+    def apart(self) -> tuple[float, float]:
+        """How likely a set tells two outcomes apart: for the true one, and against it."""
+        others = self.outcomes - 1
+        return self.p * (self.outcomes - self.size) / others, (1.0 - self.p) * self.size / others
+
+    def variation(self, reports: int) -> float:
+        """How far so many reports of one user are in total variation, at most, from those of another."""
+        right, wrong = self.apart
+        one = np.array([wrong, 1.0 - right - wrong, right])
+        chances = np.ones(1)
+        for _ in range(reports):
+            chances = np.convolve(chances, one)
+        net = np.arange(-reports, reports + 1)
+        ahead = net > 0
+        return float(-(chances[ahead] * np.expm1(-self.epsilon * net[ahead])).sum())
+
+
+class SubsetReports(TabularStatistic):
+    """A user's steps as random sets of outcomes (s, a, s', reward bit), in which the true one is more likely.
 
     With ``one_step`` she draws a single stage, reports that one with her whole budget, and counts H times.
-    Rewards that are not bits are first rounded to one at random, without bias.
+    Rewards that are not bits are first rounded to one at random, without bias. Whoever left early reports an outcome
+    of its own, which counts nowhere.
 
     Privacy:
-        Replacing a user moves one set bit to another place, at each stage that is reported: epsilon for one stage,
-        H times the budget of a stage for all of them. Proof: docs/proofs/local-unary.md.
+        Epsilon for one stage, H times the budget of a stage for all of them. With the same randomness a replaced user
+        moves one outcome into the set and one out of it, at each stage that is reported.
+        Proof: docs/proofs/local-unary.md.
     """
 
     def __init__(self, exact: TabularCounts, epsilon: float, *, one_step: bool) -> None:
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.one_step = one_step
-        # Beyond 30 the flips are rarer than double precision can draw; less is spent then than was granted.
-        self._flips = _Flips(min(30.0, epsilon if one_step else epsilon / self.horizon))
         self._outcomes = 2 * self.n_states * self.n_actions * self.n_states
+        self.subsets = Subsets.best(self._outcomes + 1, epsilon if one_step else epsilon / self.horizon)
         self.cells = self.horizon * self._outcomes
         stages = 1 if one_step else self.horizon
-        self.l1, self.l2 = 2.0 * stages, math.sqrt(2.0 * stages)
+        self.l1, self.l2, self.parts = 2.0 * stages, math.sqrt(2.0 * stages), ((2 * stages, 1.0),)
+        self.variation = self.subsets.variation(stages)
         self._reports = np.zeros(self.horizon, dtype=np.int64)  # of each stage; which stage says nothing about a user
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
-        """Bits are counted one by one."""
+        """Outcomes are counted one by one."""
         return read_only(np.ones(self.cells))
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """Add one report for each user."""
         for user in range(len(users)):
             self._send(users.part(user, user + 1), sums, source)
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """Reports in which no bit was set before the flips, so that nobody can tell who left early."""
+        """Reports of an outcome that counts nowhere, so that nobody can tell who left early."""
         for _ in range(users):
             self._send(None, sums, source)
 
@@ -183,42 +232,43 @@ class UnaryReports(TabularStatistic):
         table = sums.reshape(self.horizon, self._outcomes)
         stages = [int(source.uniform(1)[0] * self.horizon)] if self.one_step else range(self.horizon)
         for h in stages:
-            drawn = source.uniform(self._outcomes + 1)
-            true = -1 if user is None else self._outcome(user, h, drawn[0])
-            _add_flipped(drawn[1:], true, self._flips.q, table[h])
+            drawn = source.uniform(self.subsets.size + 2)
+            true = self._outcomes if user is None else self._outcome(user, h, drawn[0])
+            _add_subset(drawn[1:], true, self.subsets.p, table[h])
             self._reports[h] += 1
 
     def _outcome(self, user: Trajectories, h: int, uniform: float) -> int:
-        """The place of the bit that is set at stage h: (s, a, s', reward bit)."""
-        s, a, following = user.states[0, h], user.actions[0, h], user.states[0, h + 1]
+        """The true outcome at stage h: (s, a, s', reward bit)."""
+        s, a, following = int(user.states[0, h]), int(user.actions[0, h]), int(user.states[0, h + 1])
         bit = int(uniform < user.rewards[0, h])
-        return int(((s * self.n_actions + a) * self.n_states + following) * 2 + bit)
+        return ((s * self.n_actions + a) * self.n_states + following) * 2 + bit
 
     def places(self, user: Trajectories) -> NDArray[np.int64]:  # [h]
-        """Where the bits of a user are, stage by stage, if her rewards are bits."""
+        """The outcomes of a user, stage by stage, if her rewards are bits."""
         return np.array([self._outcome(user, h, 0.5) for h in range(self.horizon)])
 
     def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
-        """Unbiased sums, from the number of bits and of reports."""
+        """Unbiased sums, from how often an outcome was in a set, and how many sets there were."""
         del users
-        weight = self._flips.gain * (self.horizon if self.one_step else 1)
-        bits = vector.reshape(self.horizon, self._outcomes)
-        shape = (self.horizon, self.n_states, self.n_actions, self.n_states, 2)
-        found = (weight * (bits - self._flips.q * self._reports[:, None])).reshape(shape)
-        m = found.sum(axis=-1)
-        return Counts(m.sum(axis=-1), m, found[..., 1].sum(axis=-1))
+        weight = self.subsets.gain * (self.horizon if self.one_step else 1)
+        found = vector.reshape(self.horizon, self._outcomes) - self.subsets.q * self._reports[:, None]
+        by_outcome = (weight * found).reshape(self.horizon, self.n_states, self.n_actions, self.n_states, 2)
+        m = by_outcome.sum(axis=-1)
+        return Counts(m.sum(axis=-1), m, by_outcome[..., 1].sum(axis=-1))
 
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """The flips, the draw of the stage, and ``noise`` on top of every bit count."""
-        times = self.horizon if self.one_step else 1
-        weight = self._flips.gain * times
+        """The sets, the draw of the stage, and ``noise`` on top of every count."""
+        times, subsets = self.horizon if self.one_step else 1, self.subsets
+        weight = subsets.gain * times
+        # A user whose outcome is among those that are summed adds the variance of that, and of being drawn or not.
+        own = times * (subsets.own_variance + 1.0)
+        own = own - 1.0 if own >= 2.0 else own**2 / 4.0
 
-        def of(bits: int) -> ErrorLaw:
-            flips = users * times * bits * self._flips.variance
-            # A user who is in this cell adds the variance of her own set bit, and of being drawn or not.
-            drawn = users * (times * (0.25 * self._flips.gain**2 + 1.0) - 1.0)
-            largest = times * bits * (1.0 - self._flips.q) * self._flips.gain + 1.0
-            return CombinedError.of(BoundedError(flips, largest, drawn), noise(1.0).scaled(weight).summed(bits))
+        def of(outcomes: int) -> ErrorLaw:
+            drawn = users * times * outcomes * subsets.variance
+            largest = weight * max(min(outcomes, subsets.size), outcomes * subsets.q) + 1.0
+            law = BoundedError(drawn, largest, users * own)
+            return CombinedError.of(law, noise(1.0).scaled(weight).summed(outcomes))
 
         return {"n": of(2 * self.n_states), "m": of(2), "r": of(self.n_states)}
 
@@ -228,10 +278,24 @@ class UnaryReports(TabularStatistic):
 
 
 @compiled
-def _add_flipped(drawn: Any, true: int, q: float, counts: Any) -> None:
-    for outcome in range(len(counts)):
-        if drawn[outcome] < (0.5 if outcome == true else q):
-            counts[outcome] += 1
+def _add_subset(drawn: Any, true: int, p: float, counts: Any) -> None:
+    """Add a set of outcomes. The last outcome, after all that are counted, is that there was none.
+
+    The others are drawn from all but the last, without looking at the true one; where it is drawn, the last one takes
+    its place. So two users with the same uniforms have sets that differ in their own two outcomes alone, and in the
+    last.
+    """
+    outcomes, size = len(counts), len(drawn) - 1
+    kept = drawn[0] < p
+    order = np.arange(outcomes)
+    for i in range(size):
+        j = i + int(drawn[1 + i] * (outcomes - i))
+        other = order[j]
+        order[j] = order[i]
+        if (i < size - 1 or not kept) and other != true:
+            counts[other] += 1
+    if kept and true < outcomes:
+        counts[true] += 1
 
 
 def randomizer(
@@ -243,7 +307,7 @@ def randomizer(
         name: One of ``RANDOMIZERS``.
         exact: What the reports are of.
         epsilon: Budget of a user.
-        delta: Budget of a user; used by ``"gaussian"`` alone.
+        delta: Budget of a user; used by ``"gaussian"`` and ``"laplace"``.
         paper: Use the papers' constants in place of exact ones; ``"laplace"`` alone has any.
     """
     check_budget(epsilon, delta)
@@ -256,8 +320,13 @@ def randomizer(
             f"calibration='paper' is for randomizer='laplace', the papers' own; {name!r} has exact constants only."
         )
     if name == "laplace":
-        scale = exact.paper_scale(1.0, epsilon, delta) if paper else exact.l1 / epsilon
-        return AdditiveReports(exact, "laplace", scale), exact.l1 / scale, 0.0
+        if paper:
+            scale = exact.paper_scale(1.0, epsilon, delta)
+            spent = exact.l1 / scale, 0.0
+        else:
+            scale, *rest = laplace_scale(exact.parts, exact.l1, 1, epsilon, delta, float(exact.grid.max()))
+            spent = rest[0], rest[1]
+        return AdditiveReports(exact, "laplace", scale), *spent
     if name == "gaussian":
         return AdditiveReports(exact, "gaussian", exact.l2 / gaussian_mu(epsilon, delta)), epsilon, delta
     if not isinstance(exact, TabularCounts):
@@ -265,4 +334,4 @@ def randomizer(
             f"randomizer={name!r} reports steps as bits, and moments are no bits: take 'gaussian', or 'laplace' where "
             "delta is 0."
         )
-    return UnaryReports(exact, epsilon, one_step=name == "one-step"), epsilon, 0.0
+    return SubsetReports(exact, epsilon, one_step=name == "one-step"), epsilon, 0.0

@@ -82,7 +82,8 @@ class BinarySums:
                 raise _too_many_bits(epsilon, self.tau)
             senders = [1, *(math.ceil(self.tau) * times for times in (1, 2, 100, 10_000))]
             sizes = [math.ceil(number / (1.0 - dropout)) for number in senders]
-            self.true_epsilon = max(self._cost(self.noise_bits(users), self.sure(users)) for users in sizes)
+            # Between these it is larger by less than a hundredth.
+            self.true_epsilon = 1.01 * max(self._cost(self.noise_bits(users), self.sure(users)) for users in sizes)
             if not math.isfinite(self.true_epsilon):
                 raise ValueError(
                     f"epsilon is {epsilon:g}: the paper's constants are for small ones, and so few noise bits protect "
@@ -105,12 +106,6 @@ class BinarySums:
             return NoiseBits(1, self.tau / (2.0 * sure))
         each = math.ceil(self.tau / sure)
         return NoiseBits(each, _least_bias(sure * each, self.moved, self.epsilon, self.delta))
-
-    def spent(self, bits: NoiseBits, users: int, sent: int) -> float:
-        """The epsilon of a batch in which so many of its users sent their bits."""
-        if not self.paper and sent >= self.sure(users):
-            return self.true_epsilon
-        return self._cost(bits, sent)
 
     def _cost(self, bits: NoiseBits, sent: int) -> float:
         return shuffled_epsilon(sent * bits.each, bits.bias, self.moved, self.delta)
@@ -210,11 +205,15 @@ def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
 # Amplification: shuffling what users have noised themselves ----------------------------------------------------------
 
 
-def amplified_epsilon(local: float, users: int, delta: float) -> float:
-    """The epsilon of so many shuffled reports, each of which is ``local``-LDP: the better of two bounds."""
+def amplified_epsilon(local: float, users: int, delta: float, variation: float = 1.0) -> float:
+    """The epsilon of so many shuffled reports, each of which is ``local``-LDP: the better of two bounds.
+
+    ``variation`` is how far reports of two users are apart in total variation at most, where that is known.
+    """
     if local > 20.0:  # nobody is a clone then, whatever the batch
         return local
-    return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta))
+    variation = min(variation, math.tanh(local / 2.0))  # no local report is farther apart
+    return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta, variation))
 
 
 def closed_form_epsilon(local: float, users: int, delta: float) -> float:
@@ -227,43 +226,57 @@ def closed_form_epsilon(local: float, users: int, delta: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _numerical_epsilon(local: float, users: int, delta: float) -> float:
+def _numerical_epsilon(local: float, users: int, delta: float, variation: float) -> float:
     """The least epsilon at which the numerical bound is below delta, by bisection from above."""
     low, high = 0.0, local
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if numerical_delta(local, users, middle) <= delta else (middle, high)
+        low, high = (low, middle) if numerical_delta(local, users, middle, variation) <= delta else (middle, high)
     return high
 
 
-def numerical_delta(local: float, users: int, epsilon: float) -> float:
-    """The delta of shuffled reports at ``epsilon``: theorem 3.2 of the same paper, evaluated.
+def numerical_delta(local: float, users: int, epsilon: float, variation: float) -> float:
+    """The delta of shuffled reports at ``epsilon``: what the variation-ratio reduction leaves, evaluated.
 
-    Each of the other users is, with probability exp(-local), somebody who might as well be either version of the one
-    that is replaced. With C of them, half of them each in the mean, she hides among Binomial(C, 1/2).
+    With alpha = variation / (exp(local) - 1), each of the other users is, with probability 2 alpha, somebody who might
+    as well be either version of the one that is replaced; she herself shows which she is with probability alpha
+    (exp(local) + 1), and then truly exp(local) times as often as not. So she hides among Binomial(C, 1/2), with C the
+    number of such clones. Proof: docs/proofs/shuffle-amplification.md.
     """
-    if epsilon >= local:
+    if epsilon >= local or variation <= 0.0:
         return 0.0
     from scipy.stats import binom
 
-    others, clone = users - 1, math.exp(-local)
-    w, v = 1.0 / (1.0 + math.exp(-local)), 1.0 / (1.0 + math.exp(local))
+    grown, others = math.exp(local), users - 1
+    alpha = variation / (grown - 1.0)
+    clone, hidden = 2.0 * alpha, max(0.0, 1.0 - alpha * (grown + 1.0))
     reach = 12.0 * math.sqrt(others * clone * (1.0 - clone)) + 60.0
     low = max(0, math.floor(others * clone - reach))
     high = min(others, math.ceil(others * clone + reach))
-    C = np.arange(low, high + 1)
-    chance = binom.pmf(C, others, clone)
-    grown = math.exp(epsilon)
-    # The ratio of the two laws at a is (w x + v) / (v x + w) with x = a / (C - a + 1), v = 1 - w, and rises in a.
-    x = (grown * w - v) / (-w * math.expm1(epsilon - local))
-    least = np.minimum(np.floor(x / (1.0 + x) * (C + 1)) + 1.0, C + 1.0)  # at C + 1 it is exp(local), above epsilon
-    at_or_above = binom.sf(least - 1, C, 0.5)  # she is not in the count
-    one_less = binom.sf(least - 2, C, 0.5)  # she is
-    with_her = w * one_less + v * at_or_above
-    without_her = v * one_less + w * at_or_above
-    inside = float((chance * np.maximum(with_her - grown * without_her, 0.0)).sum())
+    total = np.arange(low, high + 2)  # clones, and she if she shows herself
+    with_her = binom.pmf(total - 1, others, clone)  # she is one of them
+    without = binom.pmf(total, others, clone) * hidden
+    t = np.maximum(total, 1)
+    # Of so many, a look like her first version. In the two worlds the law at a is binomial(a) times
+    #   without + 2 with_her alpha (grown a + t - a) / t,   without + 2 with_her alpha (a + grown (t - a)) / t,
+    # and their ratio rises in a: the best event is all a above a threshold.
+    e, pull = math.exp(epsilon), 2.0 * alpha * with_her / t
+    slope = pull * (grown - 1.0) * (1.0 + e)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        threshold = (without * (e - 1.0) + pull * t * (e * grown - 1.0)) / slope
+    least = np.where(slope > 0.0, np.minimum(np.floor(threshold) + 1.0, total + 1.0), total + 1.0)
+    best = np.zeros(len(total))
+    for at in (least - 1.0, least, least + 1.0):  # rounding may miss the threshold by one
+        above = binom.sf(at - 1, total, 0.5)
+        one_less = binom.sf(at - 2, total - 1, 0.5)  # her own look is her first version
+        one_other = binom.sf(at - 1, total - 1, 0.5)  # her own look is her second
+        first = without * above + alpha * with_her * (grown * one_less + one_other)
+        second = without * above + alpha * with_her * (one_less + grown * one_other)
+        best = np.maximum(best, first - e * second)
+    inside = float(best[total >= 1].sum())
     # What was not looked at counts in full; and a little for the last digits of all this.
-    return inside * (1.0 + 1e-9) + max(0.0, 1.0 - float(chance.sum())) + 1e-14
+    seen = float(binom.pmf(np.arange(low, high + 1), others, clone).sum())
+    return inside * (1.0 + 1e-9) + max(0.0, 1.0 - seen) + 1e-14
 
 
 # Messages, one by one ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.errors import ErrorLaw
+from private_rl_gym.privacy.errors import CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.release import Published, Release
 
@@ -28,6 +28,9 @@ __all__ = ["Counts", "Statistic", "TabularCounts", "TabularStatistic", "check_sc
 
 REWARD_GRID = 2.0**-20
 """Rewards are rounded to this before they are summed; their sums, and what is published, lie on it."""
+
+REWARD_WEIGHT = 0.5
+"""What a reward counts beside a transition, where transitions matter: a power of two, so that nothing is rounded."""
 
 FAITHFUL = 2.0**45
 """How many units of its grid noise may be wide. Beyond doubles round away its last digits, and privacy with them."""
@@ -59,6 +62,7 @@ class Statistic(ABC):
     Attributes:
         horizon, n_states, n_actions: Sizes of the problem.
         cells: Length of the vector.
+        parts: Pairs (how many, L1): a user moves at most so many sets of cells, each by at most so much.
         l1, l2: How far the vector of one user can be from that of another in her place, in real units. Where users
             randomize their own vectors, with the same randomness in both: it does not depend on their data.
     """
@@ -70,8 +74,11 @@ class Statistic(ABC):
     n_states: int
     n_actions: int
     cells: int
+    parts: tuple[tuple[int, float], ...]
     l1: float
     l2: float
+    variation: float = 1.0
+    """Where users randomize their own vectors, how far the law of one is from that of another in total variation."""
 
     @property
     def label(self) -> str:
@@ -88,9 +95,34 @@ class Statistic(ABC):
     def grid(self) -> NDArray[np.float64]:
         """The unit of each entry."""
 
+    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+        """Add the vectors of some users to ``sums``; ``source`` is what user-side randomness is drawn from.
+
+        Sensitivity is a promise about users whose states, actions and rewards are in range, and it is made here. So the
+        ranges are checked here, whoever calls, before anything is added.
+        """
+        self._collect(self._in_range(users), sums, source)
+
+    def _in_range(self, users: Trajectories) -> Trajectories:
+        """The same users in plain arrays; or a sentence that says nothing about them."""
+        horizon, n_states, n_actions = self.horizon, self.n_states, self.n_actions
+        states, actions = (np.asarray(array) for array in (users.states, users.actions))
+        rewards = np.asarray(users.rewards, dtype=np.float64)
+        shaped = states.shape == (len(actions), horizon + 1) and actions.shape == rewards.shape == (
+            len(actions),
+            horizon,
+        )
+        whole = states.dtype.kind in "iu" and actions.dtype.kind in "iu"
+        if not (shaped and whole and _within(states, actions, rewards, n_states, n_actions)):
+            raise ValueError(
+                f"A user's states, actions or rewards are outside H={horizon}, S={n_states}, A={n_actions} and [0, 1], "
+                "for which sensitivity is bounded: nothing of her is counted."
+            )
+        return Trajectories(states, actions, rewards, users.values)
+
     @abstractmethod
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """Add the vectors of some users to ``sums``; ``source`` is what user-side randomness is drawn from."""
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+        """The same, of users who are in range."""
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """What users add who left early: nothing, or a report of nothing, noised as any other."""
@@ -142,17 +174,22 @@ class TabularStatistic(Statistic):
 class TabularCounts(TabularStatistic):
     """Visits n(h,s,a), transitions m(h,s,a,s') and rewards r(h,s,a) of a user, each kept by stage.
 
+    What is summed, and noised, is m and w (r - n / 2): a reward then moves by at most half as much as by itself, and
+    visits are the sum of m over next states, for free. The weight w says what rewards are worth beside transitions: 1
+    where there is one stage, and transitions lead nowhere; 1/2 otherwise.
+
     Privacy:
-        Replacing one user moves, at each stage, at most one unit out of one cell and one into another, in each
-        family: L1 at most 2H and squared L2 at most 2H a family. By default the families are m and r, and n is the
-        sum of m over next states, for free; with three families n is summed, and paid for, on its own. With
-        ``public_start`` she is replaced by a user with the same start state, who then does the same at stage 0: one
-        unit less in r, two less in a separate n. Proof: docs/proofs/tabular-sensitivity.md.
+        Replacing one user moves, at each stage, at most one unit of m out of one cell and one into another, and w (r -
+        n / 2) by w in all: L1 at most (2 + w) H. Two users who are paid differently in one cell at a stage are in
+        different states at the next, so that squared L2 is at most 2 H + w^2 (3 H / 4), rounded up to a quarter of a
+        stage. With ``separate_visits`` n, m and r are summed as they are, as the papers do: 6 H, and squared L2 6 H; 3
+        less with ``public_start``, where she is replaced by a user with the same start. With ``raw_rewards`` m and r
+        are: 4 H. Proof: docs/proofs/tabular-sensitivity.md.
 
     Example:
         >>> statistic = TabularCounts(horizon=20, n_states=6, n_actions=2)
-        >>> statistic.l1, round(statistic.l2, 2)
-        (80.0, 8.94)
+        >>> statistic.l1, round(statistic.l2**2, 2)
+        (50.0, 43.75)
     """
 
     def __init__(
@@ -163,33 +200,43 @@ class TabularCounts(TabularStatistic):
         *,
         separate_visits: bool = False,
         public_start: bool = False,
+        raw_rewards: bool = False,
     ) -> None:
         self.horizon, self.n_states, self.n_actions = horizon, n_states, n_actions
-        self.separate_visits = separate_visits
+        self.separate_visits, self.raw_rewards = separate_visits, raw_rewards or separate_visits
         self._pairs = horizon * n_states * n_actions
         self._transitions = self._pairs * n_states
         families = 3 if separate_visits else 2
         self.cells = self._transitions + (families - 1) * self._pairs
-        spared = (3.0 if separate_visits else 1.0) if public_start else 0.0
-        self.l1 = 2.0 * horizon * families - spared
-        self.l2 = math.sqrt(self.l1)  # each cell moves by at most one
+        H = horizon
+        if self.raw_rewards:
+            self.weight = 1.0
+            spared = (3 if separate_visits else 1) if public_start else 0
+            self.parts: tuple[tuple[int, float], ...] = ((2 * H * families - spared, 1.0),)
+            self.l1 = 2.0 * H * families - spared
+            self.l2 = math.sqrt(self.l1)  # each cell moves by at most one
+        else:
+            self.weight = w = 1.0 if H == 1 else REWARD_WEIGHT
+            self.parts = ((2 * H, 1.0), (H, w))
+            self.l1 = (2.0 + w) * H
+            self.l2 = math.sqrt(2.0 * H + w**2 * ((H + 1) // 2 + 0.5 * (H // 2)))
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
         """One for counts, a small fraction for rewards."""
         grid = np.ones(self.cells)
-        grid[self._transitions : self._transitions + self._pairs] = REWARD_GRID
+        grid[self._transitions : self._transitions + self._pairs] = self.weight * REWARD_GRID
         return read_only(grid)
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
-        """Add exact counts; there is no randomness in them."""
+    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+        """Exact counts; there is no randomness in them."""
         del source
         self._add(users, users.rewards, REWARD_GRID, sums)
 
     def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
         """Every user's counts, with rewards in units of ``grid``."""
-        sizes = self.n_states, self.n_actions
-        _add_counts(users.states, users.actions, rewards, grid, sums, *sizes, self.separate_visits)
+        sizes, middle = (self.n_states, self.n_actions), 0 if self.raw_rewards else round(0.5 / grid)
+        _add_counts(users.states, users.actions, rewards, grid, middle, sums, *sizes, self.separate_visits)
 
     def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
         """3 H log(T) / epsilon, the base of the logarithm left open: read as the number of levels."""
@@ -203,18 +250,36 @@ class TabularCounts(TabularStatistic):
         m = vector[: self._transitions].reshape(*pairs, self.n_states)
         r = vector[self._transitions : self._transitions + self._pairs].reshape(pairs)
         n = vector[self._transitions + self._pairs :].reshape(pairs) if self.separate_visits else _over_next(m)
-        return Counts(n, m, r)
+        return Counts(n, m, r if self.raw_rewards else r / self.weight + n / 2.0)
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """The families side by side, visits only where they are counted on their own."""
+        if not self.raw_rewards:
+            sums = {**sums, "r": (sums["r"] - sums["n"] / 2.0) * self.weight}
         found = super().vector(sums)
         return np.concatenate([found, sums["n"].ravel()]) if self.separate_visits else found
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """Each entry's own; visits that are summed from transitions carry the noise of all of them."""
+        """Each entry's own; visits that are summed from transitions carry the noise of all of them, rewards half."""
         del users
         visits = noise(1.0) if self.separate_visits else noise(1.0).summed(self.n_states)
-        return {"n": visits, "m": noise(1.0), "r": noise(REWARD_GRID)}
+        rewards = noise(self.weight * REWARD_GRID)
+        if not self.raw_rewards:
+            rewards = CombinedError.of(rewards.scaled(1.0 / self.weight), visits.scaled(0.5))
+        return {"n": visits, "m": noise(1.0), "r": rewards}
+
+
+@compiled
+def _within(states: Any, actions: Any, rewards: Any, n_states: int, n_actions: int) -> bool:
+    users, horizon = actions.shape
+    for user in range(users):
+        for h in range(horizon):
+            if not (0 <= actions[user, h] < n_actions and 0.0 <= rewards[user, h] <= 1.0):
+                return False
+        for h in range(horizon + 1):
+            if not 0 <= states[user, h] < n_states:
+                return False
+    return True
 
 
 @compiled
@@ -223,6 +288,7 @@ def _add_counts(
     actions: Any,
     rewards: Any,
     grid: float,
+    middle: int,  # steps of the grid that are taken off each reward
     sums: Any,
     n_states: int,
     n_actions: int,
@@ -234,7 +300,7 @@ def _add_counts(
         for h in range(horizon):
             pair = (h * n_states + states[user, h]) * n_actions + actions[user, h]
             sums[pair * n_states + states[user, h + 1]] += 1
-            sums[pairs * n_states + pair] += int(np.floor(rewards[user, h] / grid + 0.5))
+            sums[pairs * n_states + pair] += int(np.floor(rewards[user, h] / grid + 0.5)) - middle
             if separate_visits:
                 sums[pairs * n_states + pairs + pair] += 1
 

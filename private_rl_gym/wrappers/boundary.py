@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,15 @@ from private_rl_gym.planning.policy import Policy, checked_values
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.wrappers import saving
-from private_rl_gym.wrappers.inside import BadUserError, Inside, Recorder, quietly
+from private_rl_gym.wrappers.inside import (
+    BadUserError,
+    Inside,
+    Recorder,
+    behind_closed_doors,
+    plain_generator,
+    quietly,
+)
+from private_rl_gym.wrappers.pace import Pacer
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
 from private_rl_gym.wrappers.stacks import find_inner
@@ -67,6 +76,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
         self._identity = uuid.uuid4().hex
         self._values: NDArray[np.float64] | None = None
+        self._pacer = Pacer()
+        self._told = False  # whether it was said that rewards are withheld
 
     _board: PublicSums
     """What is summed and published; each kind of boundary makes its own."""
@@ -109,6 +120,19 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         horizon, n_states, _ = self.sizes
         self._values = checked_values(values, (horizon + 1, n_states))
 
+    @property
+    def pace(self) -> float | None:
+        """Seconds that ``serve`` takes for each user, whatever she does; None for as little as it takes.
+
+        How long users take tells about them. With a pace well above that, ``serve`` returns when so many seconds have
+        gone by, and no sooner; where users take longer it waits for the next whole multiple, and warns.
+        """
+        return self._pacer.seconds
+
+    @pace.setter
+    def pace(self, seconds: float | None) -> None:
+        self._pacer.set(seconds)
+
     # What is promised ------------------------------------------------------------------------------------------------
 
     @property
@@ -126,7 +150,8 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     def _terms(self) -> list[dict[str, Any]]:
         """What a saved state has to have in common with the boundary that goes on from it."""
         inner = [] if self._inner is None else self._inner._terms
-        return [*inner, {key: value for key, value in self.guarantee.to_dict().items() if key != "notes"}]
+        said = self.guarantee.to_dict()
+        return [*inner, {key: said[key] for key in said if key not in ("notes", "seeded")}]
 
     # What goes out ---------------------------------------------------------------------------------------------------
 
@@ -188,15 +213,19 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         Args:
             policy: What they run.
             users: How many, or their tapes ``[user, uniform]`` where the environment has tapes.
-            rng: Where a stochastic policy draws its actions from; a generator of the agent's.
+            rng: Where a stochastic policy draws its actions from: one of numpy's generators, the agent's own.
 
         Returns:
             How many were served, and nothing about them.
         """
         inside = self._inside
         checked = inside.policy(policy)
-        if not checked.deterministic and rng is None:
-            raise ValueError("A stochastic policy draws its actions from rng=, a generator that belongs to the agent.")
+        if not checked.deterministic:
+            if rng is None:
+                raise ValueError(
+                    "A stochastic policy draws its actions from rng=, a generator that belongs to the agent."
+                )
+            rng = plain_generator(rng)
         given = None if isinstance(users, int | np.integer) else inside.tapes(users)
         count = positive_integer(users, "users", "users to serve") if given is None else len(given)
         with self._lock:
@@ -205,28 +234,35 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
                 self._values = checked.values
             elif self._values is not None:
                 checked = checked.with_values(self._values)
-            before, refused = self._board.gone, None
-            try:
-                for start in range(0, count, CHUNK):
-                    here = min(CHUNK, count - start)
-                    uniforms = None if checked.deterministic or rng is None else rng.random((here, inside.horizon))
-                    if inside.compiled:
-                        group = here if given is None else given[start : start + here]
-                        self._board.receive(inside.run(checked, group, uniforms), here)
-                        continue
-                    for user in range(here):
-                        tape = None if given is None else given[start + user]
-                        own = None if uniforms is None else uniforms[user]
-                        found, problem = quietly(partial(inside.walk, checked, tape, own))
-                        refused = problem or refused  # the others are served as if she had been anybody else
-                        self._board.receive(found, 1)
-            finally:  # whoever was let in and did not finish, as when someone interrupts, has left
-                missing = count - (self._board.gone - before)
-                if missing:
-                    self._board.receive(None, missing)
+            with self._pacer.of(count):
+                behind_closed_doors(partial(self._let_in, checked, given, count, rng))
+        return count
+
+    def _let_in(
+        self, policy: Policy, given: NDArray[np.float64] | None, count: int, rng: np.random.Generator | None
+    ) -> None:
+        """Users come, run the policy, and leave. Nothing of the learner's runs while one of them is here."""
+        inside, before, refused = self._inside, self._board.gone, None
+        try:
+            for start in range(0, count, CHUNK):
+                here = min(CHUNK, count - start)
+                uniforms = None if policy.deterministic or rng is None else rng.random((here, inside.horizon))
+                if inside.compiled:
+                    group = here if given is None else given[start : start + here]
+                    self._board.receive(inside.run(policy, group, uniforms), here)
+                    continue
+                for user in range(here):
+                    tape = None if given is None else given[start + user]
+                    own = None if uniforms is None else uniforms[user]
+                    trajectory, problem = quietly(partial(inside.walk, policy, tape, own))
+                    refused = problem or refused  # the others are served as if she had been anybody else
+                    self._board.receive(trajectory, 1)
+        finally:  # whoever was let in and did not finish, as when someone interrupts, has left
+            missing = count - (self._board.gone - before)
+            if missing:
+                self._board.receive(None, missing)
         if refused is not None:
             raise refused
-        return count
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
@@ -240,48 +276,68 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             if not self._invited:
                 raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
             self._invited = False
-            recorder = self._recorder = Recorder(
-                self._inside, self._outermost._values
-            )  # from here on she counts, whatever happens
+            return behind_closed_doors(partial(self._meet, seed, options))
 
-            def meet() -> tuple[Any, dict[str, Any]]:
-                observation, info = self.env.reset(seed=seed, options=options)
-                recorder.begin(observation)
-                return observation, _harmless(info)
+    def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        """A user arrives: from here on she counts, whatever happens."""
+        recorder = self._recorder = Recorder(self._inside, self._outermost._values)
 
-            found, problem = quietly(meet)
-            if found is None or problem is not None:
-                self._dismiss()
-                raise problem or BadUserError("There is no user.")
-            return found
+        def meet() -> tuple[Any, dict[str, Any]]:
+            observation, info = self.env.reset(seed=seed, options=options)
+            recorder.begin(observation)
+            return observation, _harmless(info)
+
+        seen, problem = quietly(meet)
+        if seen is None or problem is not None:
+            self._dismiss()
+            raise problem or BadUserError("There is no user.")
+        return seen
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the user; her reward stays inside."""
         with self._lock:
+            number = self._inside.action_of(action)
             if self._inner is not None:
-                observation, _, terminated, truncated, info = self.env.step(action)
+                observation, _, terminated, truncated, info = self.env.step(self._inside.env_action(number))
                 return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
-            recorder = self._recorder
-            if recorder is None:
+            if self._recorder is None:
                 raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
-            self._inside.check_action(action)
-
-            def go() -> tuple[Any, bool, bool, dict[str, Any]]:
-                observation, reward, terminated, truncated, info = self.env.step(action)
-                ended = bool(terminated or truncated)
-                recorder.step(self._inside.action_of(action), observation, reward, ended=ended)
-                late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
-                return observation, bool(terminated), bool(truncated) or late, _harmless(info)
-
-            found, problem = quietly(go)
-            if found is None or problem is not None:
-                self._dismiss()
-                raise problem or BadUserError("There is no user.")
-            if not recorder.open:
-                self._recorder = None
-                self._outermost._board.receive(recorder.trajectory, 1)
-            observation, terminated, truncated, info = found
+            self._outermost._tell_of_withheld_rewards()
+            observation, terminated, truncated, info = behind_closed_doors(partial(self._go, number))
             return observation, 0.0, terminated, truncated, info | {"withheld": True}
+
+    def _tell_of_withheld_rewards(self) -> None:
+        """Once for each boundary: a learner that trains on zeros, or an evaluation of them, is a mistake."""
+        if self._told:
+            return
+        self._told = True
+        warnings.warn(
+            f"{type(self).__name__} withholds rewards: step() returns 0.0 in their place, and every episode spends a "
+            "user. Let learners that act on rewards train on board.private_model(), or use LDPPerStep; evaluate them "
+            "on the environment itself.",
+            stacklevel=3,
+        )
+
+    def _go(self, number: int) -> tuple[Any, bool, bool, dict[str, Any]]:
+        """The user takes an action, and leaves if her episode is over."""
+        recorder = self._recorder
+        assert recorder is not None  # noqa: S101 - she was asked for
+
+        def go() -> tuple[Any, bool, bool, dict[str, Any]]:
+            observation, reward, terminated, truncated, info = self.env.step(self._inside.env_action(number))
+            ended = bool(terminated or truncated)
+            recorder.step(number, observation, reward, ended=ended)
+            late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
+            return observation, bool(terminated), bool(truncated) or late, _harmless(info)
+
+        seen, problem = quietly(go)
+        if seen is None or problem is not None:
+            self._dismiss()
+            raise problem or BadUserError("There is no user.")
+        if not recorder.open:
+            self._recorder = None
+            self._outermost._board.receive(recorder.trajectory, 1)
+        return seen
 
     def _pass_on(self, call: Callable[[], tuple[Any, dict[str, Any]]]) -> tuple[Any, dict[str, Any]]:
         """The reset of an inner boundary; if anything between fails, nobody has come in by it."""
@@ -332,19 +388,29 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
 
     # A long run that survives a restart ------------------------------------------------------------------------------
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
+    def save_state(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write down everything that it takes to go on after a restart. The file is secret: it holds raw sums.
 
         A state may be continued once. If this boundary goes on itself, it does so, and the file is spent; so save
         last, or save again. See :mod:`private_rl_gym.wrappers.saving`.
+
+        Args:
+            path: The file.
+            key: 16 bytes or more, kept apart from the file. Without one a state is trusted as code is: whoever can
+                write the file can write one that breaks the promise.
         """
         with self._lock:
-            self._saved = saving.save(self, path)
+            self._saved = saving.save(self, path, key)
 
-    def load_state(self, path: str | os.PathLike[str]) -> None:
-        """Go on from a saved state, in a boundary that was built with the same arguments and has met nobody yet."""
+    def load_state(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+        """Go on from a saved state, in a boundary that was built with the same arguments and has met nobody yet.
+
+        Args:
+            path: The file.
+            key: What it was saved with. A state that somebody without it has touched is refused.
+        """
         with self._lock:
-            saving.load(self, path)
+            saving.load(self, path, key)
 
     def _touch(self) -> None:
         """Before anything changes: if a state on disk stands where this boundary stands, it is spent now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
 
-__all__ = ["BadUserError", "Inside", "Recorder", "layers", "quietly"]
+__all__ = ["BadUserError", "Inside", "Recorder", "behind_closed_doors", "layers", "plain_generator", "quietly"]
 
 # What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
 TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
@@ -47,6 +48,32 @@ def quietly(call: Callable[[], T]) -> tuple[T | None, BadUserError | None]:
         kind = type(error).__name__
         said = f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
         return None, BadUserError(said)
+
+
+def behind_closed_doors(call: Callable[[], T]) -> T:
+    """What ``call`` returns, or its exception without the frames that it went through, in which users' data live.
+
+    Tracebacks are kept by debuggers, notebooks and crash reporters, with all that their frames refer to.
+    """
+    try:
+        return call()
+    except BaseException as error:  # noqa: BLE001 - an interrupt goes through the same frames
+        problem = error
+    problem.__traceback__ = problem.__context__ = problem.__cause__ = None
+    raise problem
+
+
+_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+
+
+def plain_generator(rng: Any) -> np.random.Generator:
+    """``rng`` if it is numpy's own: anything else could look around while it is drawn from."""
+    if type(rng) is not np.random.Generator or type(rng.bit_generator) not in _BITS:
+        raise TypeError(
+            f"rng is a {type(rng).__name__}: a stochastic policy draws from numpy's own generators, as "
+            "np.random.default_rng makes them."
+        )
+    return rng
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
@@ -126,34 +153,35 @@ class Inside:
             if tape is not None:
                 check_tapes(tape, self.model.horizon, one=True)
 
-    def check_action(self, action: Any) -> None:
-        """Refuse an action outside the space, before anyone is asked: what happens must not depend on the user."""
-        if not self.env.action_space.contains(action):
-            raise InvalidAction(f"The action {action!r} is not in {self.env.action_space}.")
-
     def action_of(self, action: Any) -> int:
-        """An action of the environment, counted from 0."""
-        return int(action) - self._first_action
+        """An action of the environment, counted from 0: converted once, to a plain number, before anyone is asked."""
+        try:
+            number = operator.index(action)
+        except TypeError:
+            number = self._first_action - 1
+        found = number - self._first_action
+        if not 0 <= found < self.n_actions:
+            raise InvalidAction(f"The action {action!r} is not in {self.env.action_space}.")
+        return found
+
+    def env_action(self, number: int) -> int:
+        """What the environment calls this action."""
+        return number + self._first_action
 
     def policy(self, policy: Any) -> Policy:
-        """``policy``, checked against the sizes of this environment."""
-        sizes = {"horizon": self.horizon, "n_states": self.n_states, "n_actions": self.n_actions}
-        if not isinstance(policy, Policy):
-            return Policy.of(policy, **sizes)
-        if policy.table.shape[:2] == (self.horizon, self.n_states) and policy.n_actions == self.n_actions:
-            values = policy.values
-            if values is None or (values.shape == (self.horizon + 1, self.n_states) and values.dtype == np.float64):
-                return policy
-            return policy.with_values(values)  # says what is wrong
-        said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
-        absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
-        raise ValueError(f"{policy} does not fit the users, who have {said}{absorbing}.")
+        """``policy`` as a table of these sizes: checked, and copied, so that nothing of the learner's is left in it."""
+        sizes = self.horizon, self.n_states, self.n_actions
+        if isinstance(policy, Policy) and (policy.horizon, policy.n_states, policy.n_actions) != sizes:
+            said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
+            absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
+            raise ValueError(f"{policy} does not fit the users, who have {said}{absorbing}.")
+        return Policy.of(policy, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
 
     def tapes(self, users: Any) -> NDArray[np.float64]:
-        """The tapes of given users, checked."""
+        """The tapes of given users, checked and copied."""
         if self.model is None:
             raise ValueError(f"{self.env} has no tapes: say how many users to serve, users=n.")
-        return check_tapes(users, self.model.horizon)
+        return check_tapes(np.array(users), self.model.horizon)
 
     def run(
         self, policy: Policy, users: int | NDArray[np.float64], uniforms: NDArray[np.float64] | None
@@ -174,7 +202,7 @@ class Inside:
         while recorder.open:
             uniform = None if uniforms is None else float(uniforms[recorder.stage])
             action = policy.action(recorder.stage, recorder.state, uniform)
-            observation, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
+            observation, reward, terminated, truncated, _ = self.env.step(self.env_action(action))
             recorder.step(action, observation, reward, ended=terminated or truncated)
         return recorder.trajectory
 
@@ -220,6 +248,9 @@ class Recorder:
     def step(self, action: int, observation: Any, reward: Any, *, ended: bool) -> None:
         """One step; the last one closes the episode, padded where it ended early."""
         inside, stage = self._inside, self.stage
+        if not 0 <= action < inside.n_actions:
+            self.open = False
+            raise BadUserError("An action is outside the action space; nothing of this user is released.")
         try:
             reward = float(reward)
         except (TypeError, ValueError):

@@ -127,13 +127,12 @@ class JDPBillboard(Boundary):
             )
         summed = self._what_is_summed(statistic, paper=paper, public_start=public_start)
         mechanism = COUNTING[counting](releases, summed.cells, noise)  # type: ignore[arg-type]
-        scale, true_epsilon = calibrate(mechanism, summed, epsilon, delta, paper=paper)
+        scale, true_epsilon, spent = calibrate(mechanism, summed, epsilon, delta, paper=paper)
         source = NoiseSource(seed, secure=secure)
         notes = calibration_notes(epsilon, true_epsilon, paper=paper)
         said = (
             f"{counting} sums of {_SUMMED[summed.kind]} with {noise} noise, a release every {self.publish_every} users"
         )
-        spent = 0.0 if noise == "laplace" else delta
         neighbours = "replace one user by one with the same start" if public_start else "replace one user"
         self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, neighbours, notes=notes)
         self._board = PublicSums(

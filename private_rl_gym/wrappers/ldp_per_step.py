@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +14,7 @@ from gymnasium import spaces
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers.inside import Inside, Recorder, layers, quietly
+from private_rl_gym.wrappers.inside import Inside, Recorder, behind_closed_doors, layers, quietly
 from private_rl_gym.wrappers.ldp_user_side import with_seed
 from private_rl_gym.wrappers.sealed import Sealed
 
@@ -94,6 +96,9 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
         self._recorder = None
         self._inside.check_options(options)
+        return behind_closed_doors(partial(self._meet, seed, options))
+
+    def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
         recorder = Recorder(self._inside)
         _, problem = quietly(lambda: recorder.begin(self.env.reset(seed=seed, options=options)[0]))
         if problem is not None:
@@ -103,17 +108,30 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the user, told with noise."""
-        recorder, inside = self._recorder, self._inside
-        if not self.action_space.contains(action):  # asked first: an episode that has ended must not be more patient
-            raise gym.error.InvalidAction(f"The action {action!r} is not in {self.action_space}.")
-        if recorder is None or self._stage >= inside.horizon:
+        number = self._number(action)  # asked first: an episode that has ended must not be more patient
+        if self._recorder is None or self._stage >= self._inside.horizon:
             raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
+        return behind_closed_doors(partial(self._go, number))
+
+    def _number(self, action: Any) -> int:
+        """The action as a plain number, converted once."""
+        try:
+            number = operator.index(action)
+        except TypeError:
+            number = -1
+        if not 0 <= number < self._inside.n_actions:
+            raise gym.error.InvalidAction(f"The action {action!r} is not in {self.action_space}.")
+        return number
+
+    def _go(self, number: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        recorder, inside = self._recorder, self._inside
+        assert recorder is not None  # noqa: S101 - she was asked for
         true_reward = 0.0
         if not self._waiting:
 
             def go() -> None:
-                observation, reward, terminated, truncated, _ = self.env.step(int(action) + inside._first_action)
-                recorder.step(int(action), observation, reward, ended=bool(terminated or truncated))
+                observation, reward, terminated, truncated, _ = self.env.step(inside.env_action(number))
+                recorder.step(number, observation, reward, ended=bool(terminated or truncated))
 
             _, problem = quietly(go)
             if problem is not None:

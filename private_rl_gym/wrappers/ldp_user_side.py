@@ -136,4 +136,4 @@ def with_seed(guarantee: Guarantee, source: NoiseSource | None) -> Guarantee:
     """The guarantee, with the confession of a seed, if there is one."""
     if source is None or not source.seeded:
         return guarantee
-    return replace(guarantee, notes=(*guarantee.notes, "seeded noise: for experiments"))
+    return replace(guarantee, seeded=True)

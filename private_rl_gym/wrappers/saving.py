@@ -8,15 +8,20 @@ That it is spent is written down in a directory of the user's (``$PRIVATE_RL_GYM
 
 What this cannot see is a copy that is carried to another machine, or opened with another directory of that kind. Keep
 states where only the run can read them.
+
+Whoever can write a state can write one whose noise is known. So a state is trusted as code is, unless it was saved with
+a key: then one that anybody else has touched is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import io
 import json
 import os
+import re
 import uuid
 import zipfile
 from dataclasses import dataclass
@@ -24,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from private_rl_gym.envs.finite import FiniteModel
@@ -31,7 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Saved", "load", "save"]
 
-FORMAT = 1
+FORMAT = 2
+LARGEST = 2**33
+"""Bytes; a file that says it holds more is no state."""
 LABEL = (
     "SECRET. Raw sums of users' data, and the state of the noise that hides them. Whoever reads this file can undo the "
     "privacy of everyone in it. It may be continued once."
@@ -78,7 +86,7 @@ def _unwritable(path: Path, registry: Path, error: OSError) -> ValueError:
     )
 
 
-def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
+def save(board: Boundary, path: str | os.PathLike[str], key: bytes | None = None) -> Saved:
     """Write a boundary's state: whole or not at all, readable by its owner alone."""
     if board._outer is not None:
         raise ValueError(f"{type(board).__name__} lies inside {type(board._outer).__name__}: save that one.")
@@ -95,17 +103,19 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
         "arrived": board._arrived,
         "boundary": board.identity,
         "counters": {name: getattr(sums, name) for name in _COUNTERS},
-        "noise_step": None if sums.noise is None else sums.noise.counting.step,
+        "noise_step": 0 if sums.noise is None else sums.noise.counting.step,
         "released_users": board.release.users,
         "seeded": {name: source.seeded for name, source in sums.sources().items()},
         "sources": {name: source.state() for name, source in sums.sources().items()},
         "users": board.unwrapped.np_random.bit_generator.state,
     }
-    content = io.BytesIO()
     arrays = {**sums.arrays(), **_released(board)}
     if board.values is not None:
         arrays["values"] = board.values
-    np.savez(content, meta=np.frombuffer(json.dumps(meta, default=_plain).encode(), dtype=np.uint8), **arrays)
+    text = json.dumps(meta, default=_plain).encode()
+    arrays |= {"meta": np.frombuffer(text, dtype=np.uint8), "seal": _seal(text, arrays, key)}
+    content = io.BytesIO()
+    np.savez(content, **arrays)
     temporary = target.with_name(f".{target.name}.{identity}.tmp")
     try:
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -120,27 +130,22 @@ def save(board: Boundary, path: str | os.PathLike[str]) -> Saved:
     return Saved(target, identity)
 
 
-def load(board: Boundary, path: str | os.PathLike[str]) -> None:
+def load(board: Boundary, path: str | os.PathLike[str], key: bytes | None = None) -> None:
     """Put a saved state into a new boundary, and spend it."""
     sums, target = board._board, Path(path).resolve()
     if board._arrived or board._outer is not None:
         raise ValueError(
             "This boundary has met users, or lies inside another: load a state into the new, outermost one."
         )
-    if not target.is_file():
-        raise ValueError(f"There is no file {target}.")
-    try:
-        with np.load(target, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        meta = json.loads(arrays.pop("meta").tobytes())
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    arrays, text = _read(target)
+    meta = _parsed(target, text)
+    if not hmac.compare_digest(arrays.pop("seal").tobytes(), _seal(text, arrays, key).tobytes()):
         raise ValueError(
-            f"{target} is not the saved state of a boundary, or is damaged ({type(error).__name__})."
-        ) from None
-    if meta.get("format") != FORMAT:
-        raise ValueError(f"{target} was saved in format {meta.get('format')}; this version reads format {FORMAT}.")
+            f"{target} is damaged, or was changed by somebody without its key, or was saved with another key= than the "
+            "one that was given here, if any. Nothing was taken up."
+        )
     wanted = json.loads(json.dumps(_fingerprint(board)))
-    different = sorted(key for key in wanted if wanted[key] != meta["board"].get(key))
+    different = sorted(name for name in wanted if wanted[name] != meta["board"].get(name))
     if different:
         raise ValueError(
             f"{target} was saved by a boundary that differs in {', '.join(different)}: build this one with the same "
@@ -151,8 +156,8 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
     for name, array in sums.arrays().items():
         array[...] = arrays[name]
     board._arrived, board._identity = meta["arrived"], meta["boundary"]
-    for name, value in meta["counters"].items():
-        setattr(sums, name, value)
+    for name in _COUNTERS:
+        setattr(sums, name, meta["counters"][name])
     if sums.noise is not None:
         sums.noise.counting.step = meta["noise_step"]
     for name, source in sums.sources().items():
@@ -165,6 +170,85 @@ def load(board: Boundary, path: str | os.PathLike[str]) -> None:
         board.values = arrays["values"]
 
 
+def _seal(text: bytes, arrays: dict[str, Any], key: bytes | None) -> NDArray[np.uint8]:
+    """A digest of everything else in the file; with a key, one that nobody makes without it."""
+    if key is not None and not (isinstance(key, bytes) and len(key) >= LEAST_KEY):
+        raise ValueError(f"key: give {LEAST_KEY} bytes or more, such as secrets.token_bytes(32), and keep them apart.")
+    digest = hmac.new(b"" if key is None else key, text, hashlib.sha256)
+    for name in sorted(set(arrays) - {"meta", "seal"}):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.uint8)
+
+
+def _read(target: Path) -> tuple[dict[str, NDArray[Any]], bytes]:
+    """The arrays in a file, without pickle, and its text."""
+    if not target.is_file():
+        raise ValueError(f"There is no file {target}.")
+    try:
+        with zipfile.ZipFile(target) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size <= LARGEST:
+            with np.load(target, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            text = arrays.pop("meta").tobytes()
+    except Exception as error:  # noqa: BLE001 - a file may be anything
+        raise _damaged(target, error) from None
+    if size > LARGEST or not isinstance(arrays.get("seal"), np.ndarray):
+        raise _damaged(target, ValueError())
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise _damaged(target, TypeError())
+    return arrays, text
+
+
+def _parsed(target: Path, text: bytes) -> dict[str, Any]:
+    """What a file says of itself: known names of known types, and nothing else."""
+    try:
+        meta: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(target, error) from None
+    if isinstance(meta, dict) and meta.get("format") != FORMAT:
+        raise ValueError(f"{target} was saved in format {meta.get('format')!r}; this version reads format {FORMAT}.")
+    if not _has(meta, _META) or not _has(meta["counters"], dict.fromkeys(_COUNTERS, int)):
+        raise _damaged(target, ValueError())
+    names = [meta["identity"], meta["boundary"]]
+    numbers = [meta["arrived"], meta["noise_step"], meta["released_users"], *meta["counters"].values()]
+    flags = all(type(flag) is bool for flag in meta["seeded"].values())
+    if not (flags and all(map(_NAME.fullmatch, names)) and all(0 <= number < 2**53 for number in numbers)):
+        raise _damaged(target, ValueError())
+    return meta
+
+
+def _has(content: Any, wanted: dict[str, type]) -> bool:
+    """Whether these names are there, with values of exactly these types, and no others."""
+    return (
+        isinstance(content, dict)
+        and set(content) == set(wanted)
+        and all(type(content[name]) is kind for name, kind in wanted.items())
+    )
+
+
+def _damaged(target: Path, error: Exception) -> ValueError:
+    return ValueError(f"{target} is not the saved state of a boundary, or is damaged ({type(error).__name__}).")
+
+
+LEAST_KEY = 16
+_NAME = re.compile("[0-9a-f]{32}")  # of states and boundaries; it becomes the name of a file
+_META: dict[str, type] = {
+    "label": str,
+    "format": int,
+    "identity": str,
+    "board": dict,
+    "arrived": int,
+    "boundary": str,
+    "counters": dict,
+    "noise_step": int,
+    "released_users": int,
+    "seeded": dict,
+    "sources": dict,
+    "users": dict,
+}
 _COUNTERS = ("gone", "pending", "version")
 
 
@@ -182,10 +266,14 @@ def _check_contents(target: Path, board: Boundary, arrays: dict[str, Any], meta:
     )
     generators = {name: source.generator.bit_generator for name, source in sums.sources().items()}
     generators["the environment"] = board.unwrapped.np_random.bit_generator
-    found = {**meta.get("sources", {}), "the environment": meta.get("users", {})}
+    found = {**meta["sources"], "the environment": meta["users"]}
+    whole &= set(meta["sources"]) == set(meta["seeded"]) == set(generators) - {"the environment"}
     whole &= all(_fits(kind, found.get(name)) for name, kind in generators.items())
-    whole &= all(isinstance(meta.get("counters", {}).get(name), int) for name in _COUNTERS)
-    whole &= all(key in meta for key in ("identity", "boundary", "arrived", "noise_step", "released_users", "seeded"))
+    whole &= set(arrays) <= {*wanted, "values"}
+    whole &= "values" not in arrays or arrays["values"].shape == (board.sizes[0] + 1, board.sizes[1])
+    counters, steps = meta["counters"], 0 if sums.noise is None else sums.noise.counting.steps
+    whole &= counters["pending"] <= counters["gone"] <= meta["arrived"] <= (board.users or meta["arrived"])
+    whole &= meta["released_users"] <= counters["gone"] and meta["noise_step"] <= steps
     if not whole:
         raise ValueError(f"{target} is damaged, or belongs to another kind of generator. Nothing was taken up.")
 
@@ -194,7 +282,7 @@ def _fits(generator: Any, state: Any) -> bool:
     """Whether a state can be taken up by a generator of this kind; tried on one that nobody draws from."""
     try:
         type(generator)(0).state = _arrays_again(state)
-    except (TypeError, ValueError, KeyError):
+    except Exception:  # noqa: BLE001 - whatever it says, it is none
         return False
     return True
 

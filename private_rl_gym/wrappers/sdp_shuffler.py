@@ -22,8 +22,10 @@ class SDPShuffler(Boundary):
     """Publishes, batch by batch, sums of bits that a shuffler has mixed: its users' own, and their noise.
 
     Users trust the shuffler to mix and nobody to keep secrets. Each is in one batch. A batch closes when it is full, or
-    by ``publish``; its users then learn how many they are, and noise their bits accordingly. The last batch takes what
-    would be left over. Releases are sums over all batches so far; ``release.since(earlier)`` is what came after.
+    by ``publish``; its users then learn how many they are, and noise their bits accordingly. None closes with fewer
+    messages than its promise was made for, so that what the ledger says before users come it says for ever. The last
+    batch takes what would be left over. Releases are sums over all batches so far; ``release.since(earlier)`` is what
+    came after.
 
     Privacy:
         (epsilon, delta)-shuffle differential privacy under replacing one user: the messages of her batch, in random
@@ -49,10 +51,12 @@ class SDPShuffler(Boundary):
         delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
         users: The number of users that may come; by default any number.
         batch_size: Users in a batch.
+        smallest_batch: Around ``LDPUserSide``, the fewest reports that are ever shuffled together; the promise is made
+            for these. By default ``batch_size``. Fewer leave room for ``publish`` and for users who vanish.
         calibration: ``"exact"`` for the least noise that does it, or ``"paper"`` for the printed constants, some sixty
             times wider; the ledger says what they cost.
         dropout: The share of a batch that may vanish before the shuffle, noise and all, without breaking the promise.
-            If more do (``drop_out``), the ledger says what is left of it.
+            If more do (``drop_out``), nothing is published of the batch, and those who are left join the next.
         simulation: ``"aggregate"`` draws the sum of the noise bits, ``"messages"`` makes and permutes every one of
             them. The law is the same.
         seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
@@ -70,6 +74,7 @@ class SDPShuffler(Boundary):
         users: int | None = None,
         *,
         batch_size: int = 1000,
+        smallest_batch: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
         dropout: float = 0.0,
         simulation: Literal["aggregate", "messages"] = "aggregate",
@@ -83,6 +88,7 @@ class SDPShuffler(Boundary):
             delta=delta,
             users=users,
             batch_size=batch_size,
+            smallest_batch=smallest_batch,
             calibration=calibration,
             dropout=dropout,
             simulation=simulation,
@@ -90,11 +96,13 @@ class SDPShuffler(Boundary):
             secure=secure,
             horizon=horizon,
         )
-        positive_integer(batch_size, "batch_size", "users in a batch")
+        batch_size = positive_integer(batch_size, "batch_size", "users in a batch")
+        if smallest_batch is not None:
+            smallest_batch = positive_integer(smallest_batch, "smallest_batch", "users in a batch")
         super().__init__(env, horizon=horizon, users=users, publish_every=batch_size)
         numbers = {"epsilon": epsilon, "delta": delta, "dropout": dropout}
         self._agreed: dict[str, Any] = {k: None if v is None else float(v) for k, v in numbers.items()}
-        self._agreed |= {"calibration": calibration, "simulation": simulation}
+        self._agreed |= {"calibration": calibration, "simulation": simulation, "smallest_batch": smallest_batch}
         if self._inner is not None and users is None:
             self._users = self._inner.users
         paper = check_calibration(calibration)
@@ -112,11 +120,26 @@ class SDPShuffler(Boundary):
             self._delta = 1e-6 if delta is None else float(delta)
             if not 0.0 < self._delta < 1.0:
                 raise ValueError(f"delta is {delta}: amplification by shuffling needs one in (0, 1).")
+            whole = batch_size if self.users is None else min(batch_size, self.users)
+            least = whole if smallest_batch is None else smallest_batch
+            if least > whole:
+                raise ValueError(f"smallest_batch is {least}: batches have {whole} users, by batch_size= and users=.")
             self._board = ShuffledSums(
-                inner.statistic, protocol=None, shuffler=shuffler, user_source=inner.user_source, **plan
+                inner.statistic,
+                protocol=None,
+                shuffler=shuffler,
+                smallest=least,
+                user_source=inner.user_source,
+                **plan,
             )
+            self._guarantee = self._amplified(self._inner.guarantee, least, inner.statistic.variation)
             self._inner._outer = self
             return
+        if smallest_batch is not None:
+            raise ValueError(
+                f"smallest_batch is {smallest_batch}: it is for reports, which hide among each other. Noise bits "
+                "protect batches of any size. Leave it out."
+            )
         if epsilon is None or delta is None:
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
             raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
@@ -128,16 +151,17 @@ class SDPShuffler(Boundary):
         protocol = BinarySums(
             statistic.moved, float(epsilon), self._delta, paper=paper, horizon=inside.horizon, dropout=dropout
         )
-        self._notes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         if paper:
             told = (
                 f"printed as epsilon = {epsilon:g}, which basic composition makes {2 * epsilon:g} for a replaced user"
             )
-            self._notes = (f"calibration='paper', {told}; composed exactly it is what stands here",)
+            notes = (f"calibration='paper', {told}; composed exactly it is what stands here",)
             warnings.warn(f"calibration='paper' is {told}. The ledger states the exact cost.", stacklevel=2)
-        self._said = "sums of shuffled bits, noised by the users of each batch"
+        said = "sums of shuffled bits, noised by the users of each batch"
         if dropout:
-            self._said += f", of whom a share of {dropout:g} may vanish"
+            said += f", of whom a share of {dropout:g} may vanish"
+        self._guarantee = Guarantee("SDP", protocol.true_epsilon, self._delta, self.users, said, notes=notes)
         self._board = ShuffledSums(
             statistic,
             protocol=protocol,
@@ -177,31 +201,16 @@ class SDPShuffler(Boundary):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every user is promised, after all that has happened."""
-        found = self._of_bits() if self._inner is None else self._amplified(self._inner.guarantee)
-        return with_seed(found, self._board.user_source)
+        """What every user is promised: what was printed before she came, whatever has happened since."""
+        return with_seed(self._guarantee, self._board.user_source)
 
-    def _of_bits(self) -> Guarantee:
-        protocol, notes = self._board.protocol, self._notes
-        assert protocol is not None  # noqa: S101 - there is one without an inner boundary
-        worst = float(self._board.account["worst"])
-        if self._board.account["short"]:
-            notes = (*notes, "more users of a batch vanished than were planned for, and their noise with them")
-        return Guarantee("SDP", max(protocol.true_epsilon, worst), self._delta, self.users, self._said, notes=notes)
-
-    def _amplified(self, local: Guarantee) -> Guarantee:
-        """Of the smallest batch that there was or will be; reports that are not pure are not amplified here."""
-        least = self.publish_every if self.users is None else min(self.publish_every, self.users)
-        board = self._board  # whose current batch counts from the moment its first user is let in
-        to_come = (
-            (board.batch_size() or 0) - board.lost if self.users_left or self._arrived > board.batched_users else 0
-        )
-        least = int(min(least, float(self._board.account["least"]), to_come or least))
+    def _amplified(self, local: Guarantee, smallest: int, variation: float) -> Guarantee:
+        """Of the smallest batch that is ever closed; reports that are not pure are not amplified here."""
         if local.delta > 0.0:
             said = "shuffled reports; no amplification is claimed for reports with a delta"
             return Guarantee("SDP", local.epsilon, local.delta, self.users, said)
-        epsilon = amplified_epsilon(local.epsilon, least, self._delta)
-        closed = closed_form_epsilon(local.epsilon, least, self._delta)
-        said = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {least} or more"
+        epsilon = amplified_epsilon(local.epsilon, smallest, self._delta, variation)
+        closed = closed_form_epsilon(local.epsilon, smallest, self._delta)
+        said = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {smallest} or more"
         note = f"amplification: closed form {closed:.3g}, numerical bound {epsilon:.3g}"
         return Guarantee("SDP", epsilon, self._delta, self.users, said, notes=(note,))

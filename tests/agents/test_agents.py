@@ -16,6 +16,7 @@ from private_rl_gym import agents
 from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
 from private_rl_gym.experiments.oracle import PACCallback, RegretCallback
 from private_rl_gym.privacy.conversion import gaussian_epsilon
+from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 
 OURS = sorted(set(agents.__all__) - {"Agent"})
@@ -153,11 +154,13 @@ def test_rlsvi_has_a_guarantee_of_its_own():
 def test_rlsvis_values_are_what_the_algorithm_says(clip):
     """Lines 5 to 18 in plain numpy, with the same noise."""
     agent = agents.RLSVI("TabularPolicy", river(horizon=5), clip=clip, seed=0, beta_scale=1e-3).learn(5 * 200)
-    release, rng = agent.board.release, np.random.default_rng(7)
-    agent.rng = np.random.default_rng(7)
+    release, same = agent.board.release, NoiseSource(7)
+    agent.noise = NoiseSource(7)
     H, S, A = release.n.shape
     variance = 1e-3 * 0.5 * S * H**3 * math.log(2 * H * S * A * 201) / (release.n + 1)
-    noise, V, actions = rng.standard_normal((H, S, A)) * np.sqrt(variance), np.zeros(S), np.empty((H, S), dtype=int)
+    noise, V, actions = np.empty((H, S, A)), np.zeros(S), np.empty((H, S), dtype=int)
+    same.gaussian(noise)
+    noise *= np.sqrt(variance)
     for h in reversed(range(H)):
         N = np.maximum(release.n[h], 1)
         Q = release.r[h] / N + (release.m[h] / N[..., None]) @ V + noise[h]
@@ -227,7 +230,7 @@ def test_noise_that_protects_is_not_saved(tmp_path):
     agent = agents.RLSVI("TabularPolicy", river()).learn(20 * 5)
     agent.save(tmp_path / "agent")
     with zipfile.ZipFile(tmp_path / "agent.zip") as archive:
-        assert json.loads(archive.read("agent.json"))["rng"] is None
+        assert json.loads(archive.read("agent.json"))["streams"] is None
     again = agents.RLSVI.load(tmp_path / "agent", env=river())
     assert again._squared_mu == agent._squared_mu > 0
 

@@ -458,7 +458,7 @@ def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
         ({"target": "math:pi"}, "is a float"),
         ({"target": "math:sqrt"}, "cannot be built: math.sqrt"),
         ({"boundary": Choice("jdp", {"epsilon": -1.0})}, "epsilon is -1"),
-        ({"environment": Choice("FrozenLake-v1")}, "no tapes"),
+        ({"environment": Choice("FrozenLake-v1")}, "there is no environment 'FrozenLake-v1'"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_a_sentence(options, said):

@@ -83,6 +83,35 @@ def test_no_pair_of_users_exceeds_the_proof(seed, signed, paper, bound):
             assert np.linalg.norm(one - other) <= limits[family][1][h] + slack
 
 
+def test_features_with_signs_move_by_five_quarters_a_pair():
+    """A matrix and its vector: at right angles the one moves most, opposite the other; at a cosine of -1/4, both."""
+    H, side = 4, math.sqrt(15) / 4
+    kernels = np.zeros((2, 2, 1, 2))
+    kernels[:, 0, 0, 0], kernels[:, 1, 0, 1] = (1.0, 0.0), (-0.25, side)
+    statistic = LinearMoments(LinearFeatures.dense(kernels, np.array([[[1.0, 0.0]], [[-0.25, side]]])), H)
+    values = np.full((H + 1, 2), 100.0)
+    there, here = (
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
+        for s in (0, 1)
+    )
+    moved = np.linalg.norm(vector(statistic, there) - vector(statistic, here))
+    assert moved == pytest.approx(1.25 * math.sqrt(2 * H - 1), rel=1e-5)
+    assert moved == pytest.approx(statistic.l2, rel=1e-5)
+
+
+@pytest.mark.parametrize(("sizes", "H"), [((2, 1), 5), ((4, 2), 10)])
+def test_sums_of_absolute_values_are_bounded_by_entries_that_are_not_zero(sizes, H):
+    S, A = sizes
+    statistic = LinearMoments(LinearFeatures.tabular(S, A), H)
+    values = np.full((H + 1, S), 100.0)
+    there, here = (
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
+        for s in (0, 1)
+    )
+    moved = np.abs(vector(statistic, there) - vector(statistic, here)).sum()
+    assert 0.99 * statistic.l1 <= moved <= statistic.l1  # all values alike: rows of S equal entries
+
+
 def test_the_bounds_are_reached():
     """By two users in different states, with features of their own, and the largest values and rewards."""
     H, S = 5, 2
@@ -202,8 +231,8 @@ def test_exact_calibration_needs_a_tenth_of_the_noise_that_linopt_prints():
     features = gym.make("PrivateRL/RiverSwimMixture-v0").unwrapped.mixture.features
     tree = COUNTING["binary-tree"](50_000, 1, "gaussian")
     assert tree.levels == 16
-    exact, epsilon = calibrate(tree, LinearMoments(features, 20), 1.0, 1e-6, paper=False)
-    printed, true = calibrate(tree, LinearMoments(features, 20, paper=True), 1.0, 1e-6, paper=True)
+    exact, epsilon, _ = calibrate(tree, LinearMoments(features, 20), 1.0, 1e-6, paper=False)
+    printed, true, _ = calibrate(tree, LinearMoments(features, 20, paper=True), 1.0, 1e-6, paper=True)
     assert epsilon == 1.0
     assert exact == pytest.approx(149.2, abs=0.1)
     assert printed == pytest.approx(1930.5, abs=0.1)
@@ -495,7 +524,7 @@ def test_a_broken_statistic_is_caught_by_the_search(broken):
         statistic = broken(features, 4)
         if broken is Halved:
             statistic.units = LinearMoments(features, 4).units
-            statistic.l1, statistic.l2 = statistic._sensitivity()
+            statistic.parts, statistic.l1, statistic.l2 = statistic._sensitivity()
         users = random_users(rng, 2, 4, 3, 2, np.full((5, 3), 9.0))
         moved = vector(statistic, users.part(0, 1)) - vector(statistic, users.part(1, 2))
         caught += np.linalg.norm(moved) > statistic.l2

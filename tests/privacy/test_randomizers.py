@@ -1,5 +1,7 @@
 """Local reports: their privacy exactly, their laws by sampling, their sums without bias."""
 
+import functools
+import itertools
 import math
 
 import gymnasium as gym
@@ -10,7 +12,7 @@ from scipy import stats
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.errors import NoError
-from private_rl_gym.privacy.randomizers import RANDOMIZERS, AdditiveReports, UnaryReports, randomizer
+from private_rl_gym.privacy.randomizers import RANDOMIZERS, AdditiveReports, SubsetReports, Subsets, randomizer
 from private_rl_gym.privacy.statistics import TabularCounts
 
 
@@ -19,32 +21,61 @@ def user(H, state=0, reward=1.0, copies=1):
     return Trajectories(states, np.zeros((copies, H), dtype=np.int32), np.full((copies, H), reward))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 12.0])
 @pytest.mark.parametrize("one_step", [True, False])
-def test_moving_a_set_bit_costs_exactly_epsilon(epsilon, one_step):
-    """Bits are independent, so the worst ratio is that of the two bits that change: exact, not sampled."""
-    H = 5
-    q = UnaryReports(TabularCounts(H, 2, 1), epsilon, one_step=one_step)._flips.q
-    one_stage = math.log((0.5 / q) * ((1 - q) / 0.5))
-    assert one_stage * (1 if one_step else H) == pytest.approx(epsilon)
+def test_another_outcome_costs_exactly_epsilon(epsilon, one_step):
+    """All sets are enumerated: their ratio under two outcomes, exactly, and how far they are in total variation."""
+    H = 3
+    statistic = SubsetReports(TabularCounts(H, 1, 2), epsilon, one_step=one_step)
+    subsets, law = statistic.subsets, []
+    for true in (0, 1, subsets.outcomes - 1):  # the last: she left early
+        chances = {}
+        for chosen in itertools.combinations(range(subsets.outcomes), subsets.size):
+            inside = true in chosen
+            ways = math.comb(subsets.outcomes - 1, subsets.size - inside)
+            chances[chosen] = (subsets.p if inside else 1 - subsets.p) / ways
+        assert sum(chances.values()) == pytest.approx(1.0)
+        law.append(np.array(list(chances.values())))
+    for one, other in itertools.permutations(law, 2):
+        assert math.log((one / other).max()) * (1 if one_step else H) == pytest.approx(epsilon)
+    assert subsets.variation(1) == pytest.approx(0.5 * np.abs(law[0] - law[1]).sum())
+    joint = [functools.reduce(np.multiply.outer, [one] * 2).ravel() for one in law[:2]]
+    assert subsets.variation(2) == pytest.approx(0.5 * np.abs(joint[0] - joint[1]).sum())
+
+
+@pytest.mark.parametrize("outcomes", [3, 17, 145, 10_001])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0, 6.0, 12.0])
+def test_sets_are_never_noisier_than_unary_bits_or_randomized_response(outcomes, epsilon):
+    e, found = math.exp(epsilon), Subsets.best(outcomes, epsilon)
+    assert found.variance <= min(4 * e / (e - 1) ** 2, (outcomes - 2 + e) / (e - 1) ** 2) * (1 + 1e-9)
+    unary = 4 * e / (e - 1) ** 2, ((e + 1) / (e - 1)) ** 2  # of a bit that is not set, and of one that is
+    assert outcomes * found.variance + found.own_variance <= (outcomes * unary[0] + unary[1]) * (1 + 1e-9)
+    if epsilon == 12.0 and outcomes <= 145:
+        assert found.size == 1
+        assert found.own_variance < 1e-2  # where unary bits keep a variance of one for ever
 
 
 @pytest.mark.parametrize("one_step", [True, False])
-def test_bits_are_set_as_often_as_they_should(one_step):
-    """The sampler itself: a true bit half of the time, any other with probability q. p > 1e-6, seeds fixed."""
+def test_outcomes_are_in_sets_as_often_as_they_should(one_step):
+    """The sampler itself: the true one with probability p, any other with probability q. p > 1e-6, seeds fixed."""
     H, S, users, epsilon = 3, 2, 30_000, 2.0
-    statistic = UnaryReports(TabularCounts(H, S, 1), epsilon, one_step=one_step)
+    statistic = SubsetReports(TabularCounts(H, S, 1), epsilon, one_step=one_step)
     sums = np.zeros(statistic.cells, dtype=np.int64)
     statistic.collect(user(H, state=1, copies=users), sums, NoiseSource(4))
     table = sums.reshape(H, -1)
-    q = 1 / (math.exp(epsilon if one_step else epsilon / H) + 1)
+    subsets = statistic.subsets
+    assert subsets.outcomes == 9
     true = (1 * S + 1) * 2 + 1  # (s, a, s', bit) = (1, 0, 1, 1)
     for h in range(H):
         reports = int(statistic.arrays()["reports"][h])
         for outcome in range(table.shape[1]):
-            p = 0.5 if outcome == true else q
+            p = subsets.p if outcome == true else subsets.q
             assert stats.binomtest(int(table[h, outcome]), reports, p).pvalue > 1e-6
             assert stats.binomtest(int(table[h, outcome]), reports, min(1.3 * p, 0.99)).pvalue < 1e-6
+    nobody = np.zeros(statistic.cells, dtype=np.int64)
+    SubsetReports(TabularCounts(H, S, 1), epsilon, one_step=False).absent(3_000, nobody, NoiseSource(5))
+    q = Subsets.best(9, epsilon / H).q
+    assert min(stats.binomtest(int(count), 3_000, q).pvalue for count in nobody) > 1e-6
     if one_step:
         assert stats.chisquare(statistic.arrays()["reports"]).pvalue > 1e-6
     else:
@@ -53,10 +84,10 @@ def test_bits_are_set_as_often_as_they_should(one_step):
 
 @pytest.mark.parametrize(
     ("name", "per_outcome"),
-    [("one-step", 74), ("unary", 1600), ("laplace", 12_800)],
+    [("one-step", 72.4), ("unary", 1587), ("laplace", 5_000)],
 )
 def test_variance_a_cell_and_user_is_as_specified(name, per_outcome):
-    """At H = 20 and epsilon = 1. An entry of m is one outcome of Laplace reports, and two of unary ones."""
+    """At H = 20 and epsilon = 1. An entry of m is one outcome of Laplace reports, and two of sets."""
     statistic, _, _ = randomizer(name, TabularCounts(20, 6, 2), 1.0, 0.0, paper=False)
     law = statistic.errors(lambda _grid: NoError(), 1)["m"]
     variance = law.std**2 if name == "laplace" else law.variance / 2
@@ -94,7 +125,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
 
 
 def test_rewards_that_are_not_bits_are_rounded_without_bias():
-    statistic = UnaryReports(TabularCounts(1, 1, 1), 8.0, one_step=True)
+    statistic = SubsetReports(TabularCounts(1, 1, 1), 8.0, one_step=True)
     sums = np.zeros(statistic.cells, dtype=np.int64)
     users = 20_000
     statistic.collect(user(1, reward=0.3, copies=users), sums, NoiseSource(2))

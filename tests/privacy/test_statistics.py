@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from private_rl_gym.envs import TabularModel
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy import NoiseSource, TabularCounts
-from private_rl_gym.privacy.randomizers import RANDOMIZERS, randomizer
+from private_rl_gym.privacy.randomizers import RANDOMIZERS, SubsetReports, randomizer
 from tests.strategies import models, policies, seeds, tapes, uniform_policy
 
 
@@ -28,7 +28,9 @@ def two_users(model, data):
 @given(st.data())
 def test_replacing_a_user_moves_counts_by_no_more_than_stated(data):
     model = data.draw(models())
-    statistic = TabularCounts(model.horizon, model.n_states, model.n_actions, separate_visits=data.draw(st.booleans()))
+    kind = data.draw(st.sampled_from(["centred", "raw", "separate"]))
+    sizes = model.horizon, model.n_states, model.n_actions
+    statistic = TabularCounts(*sizes, separate_visits=kind == "separate", raw_rewards=kind == "raw")
     first, second = (vector(statistic, user) for user in two_users(model, data))
     assert np.abs(first - second).sum() <= statistic.l1 + 1e-9
     assert np.linalg.norm(first - second) <= statistic.l2 + 1e-9
@@ -51,41 +53,57 @@ def test_a_user_with_the_same_start_moves_less(data):
     assert np.linalg.norm(first - second) <= statistic.l2 + 1e-9
 
 
-@pytest.mark.parametrize(("separate", "l1"), [(False, 4 * 5 - 1), (True, 6 * 5 - 3)])
-def test_the_sensitivity_with_a_public_start_is_reached(separate, l1):
+def path(states, rewards):
+    """One user, who takes action 0."""
+    H = len(rewards)
+    return Trajectories(
+        np.array([states], dtype=np.int32), np.zeros((1, H), dtype=np.int32), np.array([rewards], dtype=float)
+    )
+
+
+@pytest.mark.parametrize("public_start", [True, False])
+def test_the_sensitivity_of_separate_counts_is_reached(public_start):
+    """Two users in different states, who both earn: all three families move as far as they can."""
     H = 5
-    statistic = TabularCounts(H, 4, 2, separate_visits=separate, public_start=True)
-
-    def path(state, first_reward):
-        states = np.full((1, H + 1), state, dtype=np.int32)
-        states[0, 0] = 1
-        rewards = np.ones((1, H))
-        rewards[0, 0] = first_reward
-        return Trajectories(states, np.zeros((1, H), dtype=np.int32), rewards)
-
-    difference = vector(statistic, path(0, 0.0)) - vector(statistic, path(3, 1.0))
-    assert np.abs(difference).sum() == statistic.l1 == l1
+    statistic = TabularCounts(H, 4, 2, separate_visits=True, public_start=public_start)
+    one, other = (
+        path([1 if public_start else s, *[s] * H], [float(s > 0 or not public_start), *[1.0] * (H - 1)]) for s in (0, 3)
+    )
+    difference = vector(statistic, one) - vector(statistic, other)
+    assert np.abs(difference).sum() == statistic.l1 == 6 * H - 3 * public_start
     assert np.linalg.norm(difference) == pytest.approx(statistic.l2)
 
 
-@pytest.mark.parametrize(("separate", "families"), [(False, 2), (True, 3)])
-def test_the_stated_sensitivity_is_reached(separate, families):
-    """Two users who never meet in a state, one of whom always earns 1: disjoint paths with opposite rewards.
-
-    Rewards of one only move a cell of r once; both move cells of m, n. The bound holds for every pair and is reached,
-    in m and n, by this one; r reaches it where both earn.
-    """
-    H = 5
-    statistic = TabularCounts(H, 4, 2, separate_visits=separate)
-
-    def path(state, reward):
-        return Trajectories(
-            np.full((1, H + 1), state, dtype=np.int32), np.zeros((1, H), dtype=np.int32), np.full((1, H), reward)
-        )
-
-    difference = vector(statistic, path(0, 1.0)) - vector(statistic, path(3, 1.0))
-    assert np.abs(difference).sum() == statistic.l1 == 2 * H * families
+@pytest.mark.parametrize("public_start", [True, False])
+@pytest.mark.parametrize("H", [1, 2, 5, 6])
+def test_the_stated_sensitivity_is_reached(H, public_start):
+    """By users who part and meet again: where they part, one is paid and the other is not, in one cell."""
+    statistic = TabularCounts(H, 4, 2, public_start=public_start)
+    one, other = ([0 if h % 2 == 0 else s for h in range(H + 1)] for s in (1, 2))
+    difference = vector(statistic, path(one, [1.0] * H)) - vector(statistic, path(other, [0.0] * H))
+    w = 1.0 if H == 1 else 0.5
+    assert np.abs(difference).sum() == statistic.l1 == (2 + w) * H
     assert np.linalg.norm(difference) == pytest.approx(statistic.l2)
+    assert statistic.l2 < np.sqrt(4 * H)  # of rewards as they are
+
+
+@pytest.mark.parametrize("wrong", ["states", "actions", "rewards"])
+@pytest.mark.parametrize(
+    "statistic", [TabularCounts(2, 3, 2), SubsetReports(TabularCounts(2, 3, 2), 1.0, one_step=True)]
+)
+def test_what_is_out_of_range_is_never_counted(wrong, statistic):
+    """Sensitivity is a promise about users in range: they are checked where it is made, whoever calls."""
+    good = {"states": np.zeros((4, 3), np.int32), "actions": np.zeros((4, 2), np.int32), "rewards": np.zeros((4, 2))}
+    for value in (-1, 3, 2**31 - 1) if wrong != "rewards" else (-1e-9, 1.0 + 1e-9, np.nan, np.inf):
+        bad = {name: array.copy() for name, array in good.items()}
+        bad[wrong][2, 1] = value
+        sums = np.zeros(statistic.cells, dtype=np.int64)
+        with pytest.raises(ValueError, match="for which sensitivity is bounded: nothing of her is counted"):
+            statistic.collect(Trajectories(**bad), sums, NoiseSource(0))
+        assert not sums.any()
+    for name, array in good.items():  # too few stages
+        with pytest.raises(ValueError, match="sensitivity is bounded"):
+            statistic.collect(Trajectories(**{**good, name: array[:, :-1]}), np.zeros(statistic.cells, dtype=np.int64))
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
@@ -125,7 +143,7 @@ def test_counts_are_those_of_the_trajectories(model):
 def test_a_constant_without_its_factor_two_is_caught():
     """The papers' Claim 1, H a family, is what adding a user moves: half of what replacing one does."""
     model = TabularModel([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], horizon=6)
-    statistic = TabularCounts(6, 2, 1)
+    statistic = TabularCounts(6, 2, 1, raw_rewards=True)
     zeros, ones = (model.rollout([0, 0], np.full((1, 13), u)) for u in (0.0, 0.99))
     moved = np.abs(vector(statistic, zeros) - vector(statistic, ones)).sum()
     assert moved > 2 * model.horizon  # the papers' constant for these two families

@@ -842,9 +842,7 @@ def test_whoever_is_interrupted_while_users_noise_their_reports_leaves_no_bare_r
 @pytest.mark.parametrize("counting", ["binary-tree", "honaker-tree", "k-ary-tree", "matrix-factorization", "batched"])
 def test_noise_that_was_interrupted_is_not_built_on(counting, monkeypatch, tmp_path):
     """Found in review: a tree would have gone on from a node without noise."""
-    board = JDPBillboard(
-        river(), 1.0, 1e-6, 40, counting=counting, noise="laplace" if counting == "k-ary-tree" else None
-    )
+    board = JDPBillboard(river(), 1.0, 0.0 if counting == "k-ary-tree" else 1e-6, 40, counting=counting)
     board.serve([1] * S, 7)
 
     def interrupted(self, *arguments):

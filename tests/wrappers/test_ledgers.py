@@ -41,9 +41,19 @@ def test_an_open_board_says_so_plainly():
     assert "No privacy is promised" in board.ledger.sentence()
 
 
-def test_laplace_noise_is_pure_whatever_delta_allows():
-    board = jdp(river(), noise="laplace", delta=1e-6)
-    assert board.ledger.delta == 0.0
+def test_laplace_noise_makes_use_of_a_delta():
+    pure, spent = (jdp(river(), noise="laplace", counting="binary-tree", delta=delta) for delta in (0.0, 1e-6))
+    assert (pure.ledger.epsilon, pure.ledger.delta) == (1.0, 0.0)
+    assert (spent.ledger.epsilon, spent.ledger.delta) == (1.0, 1e-6)
+    for board in (pure, spent):
+        board.serve([1] * 4, 40)
+    assert spent.release.noise_std["m"] < 0.5 * pure.release.noise_std["m"]
+    assert "honaker-tree" in jdp(river(), noise="laplace").guarantee.mechanism
+    with pytest.raises(ValueError, match="would waste a delta of 1e-06: leave delta out, or take the default"):
+        jdp(river(), counting="k-ary-tree", noise="laplace")
+    local = [LDPUserSide(river(), 1.0, delta, randomizer="laplace") for delta in (0.0, 1e-6)]
+    assert [board.ledger.delta for board in local] == [0.0, 1e-6]
+    assert local[1]._board.statistic.scale < local[0]._board.statistic.scale
 
 
 @pytest.mark.parametrize("users", [7, 1000, 50_000])
@@ -66,7 +76,7 @@ def test_the_papers_local_noise_costs_two_epsilon():
 
 
 def test_exact_calibration_is_what_the_proofs_say():
-    statistic_l1, statistic_l2 = 4 * H, math.sqrt(4 * H)
+    statistic_l1, statistic_l2 = 2.5 * H, math.sqrt(2 * H + 0.25 * (3 + 2 / 2))  # H = 5: three stages of one kind
     tree = jdp(river(), users=1000, delta=0.0, counting="binary-tree")
     assert tree._board.noise.scale == pytest.approx(statistic_l1 * 10 / 1.0)
     gaussian = jdp(river(), users=1000, counting="binary-tree")
@@ -82,7 +92,9 @@ def test_exact_calibration_is_what_the_proofs_say():
 def test_a_weaker_promise_says_that_it_is_weaker():
     board = jdp(river(), public_start=True)
     assert "replace one user by one with the same start" in str(board.ledger)
-    assert board._board.noise.scale < jdp(river())._board.noise.scale
+    with pytest.warns(UserWarning, match="printed constants"):
+        weak, strong = (jdp(river(), delta=0.0, calibration="paper", public_start=weak) for weak in (True, False))
+    assert weak.ledger.epsilon < strong.ledger.epsilon
     with pytest.raises(ValueError, match="not around reports"):
         jdp(ldp(river()), public_start=True)
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import DPUCBVI, UCBVI
-from private_rl_gym.privacy.shuffling import amplified_epsilon, shuffled_epsilon
+from private_rl_gym.privacy.randomizers import Subsets
+from private_rl_gym.privacy.shuffling import amplified_epsilon
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import A, H, S, river, same_release
 
@@ -148,21 +149,36 @@ def test_the_ledger_says_what_it_costs():
     assert paper.release.noise_std["m"] > 10 * board.release.noise_std["m"]
 
 
-def test_users_who_vanish_are_in_the_ledger():
+def test_what_was_promised_stays_promised_whoever_vanishes():
     board = shuffler(dropout=0.25)
+    promise = str(board.ledger)
     board.serve(RIGHT, 6)
     board.drop_out(2)  # as planned
-    assert board.ledger.epsilon == 1.0
     assert board.release.users == 8
-    bits = board._board.protocol.noise_bits(8)
     board.serve(RIGHT, 3)
-    board.drop_out(5)
-    assert board.ledger.epsilon == pytest.approx(shuffled_epsilon(3 * bits.each, bits.bias, 2 * H, 1e-6))
-    assert board.ledger.epsilon > 1.2
-    assert "more users of a batch vanished than were planned for" in str(board.ledger)
-    board.drop_out(8)  # a batch that nobody is left of says nothing, and costs nothing
-    assert np.isfinite(board.ledger.epsilon)
-    assert board.users_left == 16
+    board.drop_out(5)  # more than planned: nothing is published of these eight
+    assert (board.release.version, board.release.users) == (1, 8)
+    board.serve(RIGHT, 4)
+    assert board.release.version == 1
+    board.serve(RIGHT, 1)  # the three who are left, and five more
+    assert (board.release.version, board.release.users) == (2, 21)
+    assert board.release.n[0].sum() == pytest.approx(6 + 8, abs=8 * board.release.noise_std["n"] * np.sqrt(S * A))
+    board.drop_out(8)  # a batch that nobody is left of is no batch
+    assert board.release.version == 2
+    assert str(board.ledger) == promise
+    assert board.users_left == 11
+
+
+def test_a_batch_that_is_closed_early_has_its_noise_whoever_vanished():
+    board = shuffler(users=None)
+    board.serve(RIGHT, 3)
+    board.drop_out(4)
+    board.publish()
+    assert (board.release.version, board.release.users) == (1, 7)
+    assert board.release.noise_std["m"] == pytest.approx(
+        np.sqrt(board._board.protocol.noise_bits(3).variance(3)), rel=1e-9
+    )
+    assert board.ledger.epsilon == 1.0
 
 
 def test_planned_drop_outs_cost_noise():
@@ -172,22 +188,29 @@ def test_planned_drop_outs_cost_noise():
     assert boards[1].release.noise_std["m"] == pytest.approx(boards[0].release.noise_std["m"] * np.sqrt(2), rel=0.05)
 
 
+def amplified(users):
+    """Of one-step reports with epsilon = 2 from the river."""
+    return amplified_epsilon(2.0, users, 1e-6, Subsets.best(2 * S * A * S + 1, 2.0).variation(1))
+
+
 def test_shuffling_amplifies_local_reports():
     board = SDPShuffler(LDPUserSide(river(), 2.0), users=25_000, batch_size=10_000)
     local, shuffled = board.ledger.entries
     assert (local.model, local.epsilon) == ("LDP", 2.0)
     assert shuffled.model == "SDP"
-    assert shuffled.epsilon == pytest.approx(amplified_epsilon(2.0, 10_000, 1e-6))
+    assert shuffled.epsilon == pytest.approx(amplified(10_000))
     assert shuffled.epsilon < 0.5
     assert board.ledger.epsilon == shuffled.epsilon
     assert "closed form" in str(board.ledger)
     assert "numerical bound" in str(board.ledger)
     board.serve(RIGHT, 12_000)
     assert board.release.users == 10_000
-    board.publish()  # a small batch hides less, and the ledger says so
-    assert board.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 2_000, 1e-6))
-    plain = LDPUserSide(river(), 2.0, users=25_000, publish_every=12_000)
-    plain.serve(RIGHT, 12_000)
+    with pytest.raises(ValueError, match="would shuffle 2000 reports, and the promise is made for 10000 at least"):
+        board.publish()  # a small batch hides less
+    assert board.release.users == 10_000
+    assert board.ledger.epsilon == shuffled.epsilon
+    plain = LDPUserSide(river(), 2.0, users=25_000, publish_every=10_000)
+    plain.serve(RIGHT, 10_000)
     assert board.release.noise_std["m"] == pytest.approx(plain.release.noise_std["m"])  # and no noise is added
 
 
@@ -225,17 +248,20 @@ def test_a_state_goes_on_only_where_the_same_was_agreed(tmp_path):
         messages.save_state(tmp_path / "other")
 
 
-@pytest.mark.parametrize("stack", [lambda: shuffler(), lambda: shuffler(LDPUserSide(river(), 2.0), None, None)])
-def test_a_run_whose_promise_has_weakened_survives_a_restart(stack, tmp_path):
-    board = stack()
-    board.serve(RIGHT, 3)
-    board.drop_out(4)
-    board.publish()
+@pytest.mark.parametrize("stack", [lambda: shuffler(), lambda: shuffler(LDPUserSide(river(), 2.0, seed=1), None, None)])
+def test_a_run_of_whom_some_vanished_survives_a_restart(stack, tmp_path):
+    straight, board, again = stack(), stack(), stack()
+    for first in (straight, board):
+        first.unwrapped.reset(seed=2)
+        first.serve(RIGHT, 9)
+        first.drop_out(4)
     board.save_state(tmp_path / "state")
-    again = stack()
     again.load_state(tmp_path / "state")
-    assert again.ledger.epsilon == board.ledger.epsilon
-    assert str(again.ledger) == str(board.ledger)
+    for second in (straight, again):
+        second.serve(RIGHT, 20)
+    assert again.release.version >= 2
+    assert same_release(again.release, straight.release)
+    assert str(again.ledger) == str(straight.ledger)
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
@@ -286,30 +312,27 @@ def test_an_interrupt_while_a_batch_closes_loses_nobody(monkeypatch):
     assert board._board.gone == 9 + board._board.pending == 16
 
 
-def test_a_promise_that_is_gone_can_be_read():
-    board = shuffler(batch_size=2_000, users=2_000)
-    board.drop_out(1_999)
-    board.serve(RIGHT, 1)
-    assert "(inf, 1e-06)-SDP" in str(board.ledger)
-    assert "inf" in board.ledger.sentence()
-
-
 def test_a_stack_is_held_to_the_fewest_users_and_the_smallest_batch():
     assert SDPShuffler(LDPUserSide(river(), 2.0, users=100), batch_size=50).users == 100
-    board = SDPShuffler(LDPUserSide(river(), 2.0), users=1_500, batch_size=1_000)
-    board.serve(RIGHT, 1_490)
-    board.publish()
-    small = amplified_epsilon(2.0, 10, 1e-6)
-    assert board.ledger.outside.epsilon == pytest.approx(small)  # the ten who are to come
-    board.serve(RIGHT, 9)
-    board.reset()  # the last of them is here
-    assert board.ledger.outside.epsilon == pytest.approx(small)
-    board.close()
-    assert board.ledger.outside.epsilon == pytest.approx(small)
-    lost = SDPShuffler(LDPUserSide(river(), 2.0), batch_size=1_000)
+    board = SDPShuffler(LDPUserSide(river(), 2.0), users=1_500, batch_size=1_000, smallest_batch=200)
+    promised = amplified(200)
+    assert board.ledger.epsilon == pytest.approx(promised)
+    board.serve(RIGHT, 199)
+    with pytest.raises(ValueError, match="199 reports, and the promise is made for 200 at least"):
+        board.publish()
+    board.serve(RIGHT, 1)
+    assert board.publish().users == 200
+    assert board.ledger.epsilon == pytest.approx(promised)
+    lost = SDPShuffler(LDPUserSide(river(), 2.0), batch_size=1_000, smallest_batch=500)
     lost.serve(RIGHT, 10)
-    lost.drop_out(989)
-    assert lost.ledger.outside.epsilon == pytest.approx(amplified_epsilon(2.0, 11, 1e-6))
+    lost.drop_out(990)
+    assert lost.release.version == 0
+    lost.serve(RIGHT, 500)
+    lost.drop_out(490)
+    assert lost.release.users == 2_000 - 10  # ten of the first batch, and 500 of the second, in a thousand
+    assert lost.ledger.epsilon == pytest.approx(amplified(500))
+    few = SDPShuffler(LDPUserSide(river(), 2.0), users=30, batch_size=1_000)
+    assert few.ledger.epsilon == pytest.approx(amplified(30))
 
 
 def test_agents_learn_behind_a_shuffler():
@@ -338,6 +361,9 @@ def test_agents_learn_behind_a_shuffler():
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0), 1.0), "epsilon is 1.0 around LDPUserSide: no noise is added"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0), dropout=0.1), "are about noise bits, and LDPUserSide has none"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0, users=5), users=9), "was built for 5"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), batch_size=9, smallest_batch=10), "batches have 9 users"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), smallest_batch=0), "smallest_batch is 0"),
+        (lambda: shuffler(smallest_batch=5), "it is for reports, which hide among each other"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0), delta=0.0), "amplification by shuffling needs one in"),
         (lambda: shuffler(shuffler()), "SDPShuffler around SDPShuffler makes no sense"),
         (lambda: JDPBillboard(shuffler(), 1.0, 1e-6, 5), "JDPBillboard around SDPShuffler makes no sense"),

@@ -19,7 +19,7 @@ from private_rl_gym.privacy.audit.bounds import one_run_epsilon
 from private_rl_gym.privacy.audit.likelihood import noise_matrix
 from private_rl_gym.privacy.batches import ShuffledSums
 from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.privacy.randomizers import AdditiveReports, UnaryReports
+from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports
 
 __all__ = ["Guessed", "guess_coins"]
 
@@ -62,13 +62,13 @@ def guess_coins(
     coins = both.rng.random(users) < 0.5
     tapes = np.where(coins[:, None], pair.other, pair.tapes)
     one, other = both.vectors(exact, policy, np.stack([pair.tapes[0], pair.other]))
-    if isinstance(sums.statistic, UnaryReports) and sums.noise is None:
+    if isinstance(sums.statistic, SubsetReports) and sums.noise is None:
         paths = both.trajectories(policy, np.stack([pair.tapes[0], pair.other]))
         places = [sums.statistic.places(paths.part(which, which + 1)) for which in (0, 1)]
     rows, before = [], np.zeros(0)
     for tape in tapes:
         board.serve(policy, tape[None])
-        if isinstance(sums.statistic, UnaryReports) and sums.noise is None:
+        if isinstance(sums.statistic, SubsetReports) and sums.noise is None:
             total = sums._sums.astype(np.float64)
             report = (total - (before if before.size else 0.0)).reshape(both.horizon, -1)
             stages = np.arange(both.horizon)

@@ -20,7 +20,7 @@ from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.learned import LastDigits, LinearDiscriminant, NaiveBayes
 from private_rl_gym.privacy.audit.likelihood import Stream, likelihood, says_gaussian
 from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.randomizers import UnaryReports
+from private_rl_gym.privacy.randomizers import SubsetReports
 from private_rl_gym.privacy.statistics import Statistic
 
 __all__ = ["Published", "RandomizedSteps"]
@@ -61,7 +61,7 @@ class Published:
         board = self._board(PROBE, 0)
         self.guarantee = guarantee_of(board)
         sums = board._board
-        self._bits = isinstance(sums.statistic, UnaryReports) and sums.noise is None and type(sums) is PublicSums
+        self._bits = isinstance(sums.statistic, SubsetReports) and sums.noise is None and type(sums) is PublicSums
         self._each = users <= EACH  # looked at after every user
         exact = exact_of(sums.statistic)
         self._policy, self._pair = self._users.policy(exact, self.guarantee)

@@ -16,7 +16,7 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.auditing.users import Maker, summed_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, GridError
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "Plan", "environment_of", "is_kind", "maker", "plain", "target_of"]
@@ -71,21 +71,46 @@ class Plan:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Plan:
         """What ``to_dict`` gave."""
+        if not isinstance(content, Mapping):
+            raise GridError("The configuration of an audit is a table: one that an audit wrote down.")
         found = dict(content)
         for name in found:
-            if name not in cls.__dataclass_fields__:
+            if name not in cls.__dataclass_fields__ or name == "make":
                 raise GridError(f"An audit has no {name!r}: its configuration is one that an audit wrote down.")
         for name in ("boundary", "inside", "agent", "environment"):
             if found.get(name) is not None:
                 options = dict(found[name])
                 found[name] = Choice(options.pop("name"), options)
-        return cls(**{**found, "attacks": tuple(found.get("attacks", ()))})
+        plan = cls(**{**found, "attacks": tuple(found.get("attacks", ()))})
+        plan._check_types()
+        return plan
+
+    def _check_types(self) -> None:
+        """Refuse values of another kind than what was written down."""
+        kinds: dict[str, tuple[type, ...]] = {
+            **dict.fromkeys(("horizon", "users", "runs", "seed"), (int,)),
+            **dict.fromkeys(("statistic", "neighbours"), (str,)),
+            "confidence": (int, float),
+            "target": (str, type(None)),
+        }
+        for name, allowed in kinds.items():
+            if type(getattr(self, name)) not in allowed:
+                raise GridError(f"{name} is {getattr(self, name)!r}: it must be {allowed[0].__name__}.")
+        if not all(isinstance(name, str) for name in self.attacks):
+            raise GridError("attacks must be names.")
+        for part in ("boundary", "inside", "agent", "environment"):
+            choice = getattr(self, part)
+            if choice is not None and not (
+                isinstance(choice.name, str) and all(map(_plain_value, choice.options.values()))
+            ):
+                raise GridError(f"{part} must be a name, with options that are numbers, strings, true or false.")
 
     def __hash__(self) -> int:
         return hash((digest(self.to_dict()), id(self.make)))
 
     def check(self) -> None:
         """Refuse what cannot be run."""
+        self._check_types()
         for name in self.attacks:
             if name not in ATTACKS:
                 raise GridError(f"There is no attack {name!r}: choose of {', '.join(ATTACKS)}.")
@@ -98,6 +123,10 @@ class Plan:
             raise GridError(f"statistic is {self.statistic!r}: choose 'tabular' or 'linear'.")
         if "black-box" in self.attacks and self.agent is None and self.target is None and self.make is None:
             raise GridError("The black box needs an agent: name one.")
+
+
+def _plain_value(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 # Building what is audited --------------------------------------------------------------------------------------------
@@ -193,4 +222,6 @@ def environment_of(plan: Plan, n_actions: int, stages: int = 1) -> gym.Env[Any, 
     """Whose users come; in the two rooms for so many stages at least."""
     if plan.environment is None:
         return two_rooms(max(plan.horizon, stages), n_actions)
-    return gym.make(plan.environment.name, **plan.environment.options)
+    entry = ENVIRONMENTS.find(plan.environment.name, "environment")  # a name, never a module to import
+    entry.check(plan.environment.options, "environment")
+    return gym.make(entry.name, **plan.environment.options)

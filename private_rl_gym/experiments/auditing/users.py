@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -80,11 +79,8 @@ def quiet(call: Callable[[], Any]) -> Any:
 
 
 def guarantee_of(thing: Any) -> Guarantee:
-    """What is promised: by the ledger; where that promises nothing, by an agent whose own noise protects."""
-    found: Guarantee = board_of(thing).ledger.outside
-    own = getattr(thing, "guarantee", None)
-    if isinstance(thing, Agent) and isinstance(own, Guarantee) and not math.isfinite(found.epsilon):
-        return own
+    """What is promised by a boundary, or by an agent with one."""
+    found: Guarantee = thing.guarantee if isinstance(thing, Agent) else thing.ledger.outside
     return found
 
 
@@ -176,20 +172,23 @@ class Users:
 
     def walk(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> NDArray[np.float64]:
         """Meet a user by reset and step, with a seed that is the same in every run; what was told."""
+        return np.array(quiet(lambda: self._told(env, policy, tape)))
+
+    def _told(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> list[float]:
         observation, _ = env.reset(seed=self.seed, options={"user": tape})
         told = [float(np.ravel(observation)[-1])]
         state = self.trajectories(policy, tape[None]).states[0]
         for stage in range(self.horizon):
             observation, reward, _, _, _ = env.step(int(policy.table[stage, state[stage]]))
             told += [float(np.ravel(observation)[-1]), float(reward)]
-        return np.array(told)
+        return told
 
 
 def exact_of(statistic: Any) -> Statistic:
     """What users contribute before any noise of their own."""
     if isinstance(statistic, AdditiveReports):
         return statistic.exact
-    if type(statistic).collect is TabularCounts.collect or statistic.kind == "linear":
+    if type(statistic) is TabularCounts or statistic.kind == "linear":
         found: Statistic = statistic
         return found
     separate = bool(getattr(statistic, "separate_visits", False))

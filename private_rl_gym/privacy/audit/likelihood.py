@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from private_rl_gym.privacy.batches import ShuffledSums
 from private_rl_gym.privacy.counting import ContinualNoise
 from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.randomizers import AdditiveReports, UnaryReports
+from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports
 
 __all__ = ["AdditiveNoise", "NoiseBitsOfABatch", "Stream", "likelihood", "noise_matrix"]
 
@@ -165,7 +165,7 @@ def likelihood(sums: PublicSums, stream: Stream) -> AdditiveNoise | NoiseBitsOfA
             return None
         of_batches = [(size, sums.protocol.noise_bits(size)) for size in stream.users]
         return NoiseBitsOfABatch(stream, [(size * bits.each, bits.bias) for size, bits in of_batches])
-    if isinstance(sums.statistic, UnaryReports):
+    if isinstance(sums.statistic, SubsetReports):
         return None
     releases = len(stream.users)
     noises: list[tuple[NDArray[np.float64], float, str]] = []
@@ -186,4 +186,4 @@ def says_gaussian(sums: PublicSums) -> bool:
     laws = [] if sums.noise is None else [sums.noise.counting.law]
     if isinstance(sums.statistic, AdditiveReports):
         laws.append(sums.statistic.law)
-    return bool(laws) and set(laws) == {"gaussian"} and not isinstance(sums.statistic, UnaryReports)
+    return bool(laws) and set(laws) == {"gaussian"} and not isinstance(sums.statistic, SubsetReports)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ class ContinualNoise(ABC):
     """
 
     name: str
+
+    composes: ClassVar[bool] = True
+    """Whether a user's sums are published one after the other, each with noise of its own, so that losses compose."""
 
     def __init__(self, steps: int, cells: int, law: Law) -> None:
         self.steps = steps

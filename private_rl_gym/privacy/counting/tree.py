@@ -1,7 +1,8 @@
 """Sums along a binary tree (Chan, Shi and Song), plain and with Honaker's weighting.
 
 Release t is the sum of the noisy nodes that cover users 1..t, one for each bit of t. A user is in at most
-floor(log2 T) + 1 nodes. Proof: docs/proofs/binary-tree.md.
+floor(log2 T) + 1 nodes; where T is a power of two, in one less, because the last release is made of two halves in place
+of a root that nothing else would use. Proof: docs/proofs/binary-tree.md.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class BinaryTree(ContinualNoise):
 
     def __init__(self, steps: int, cells: int, law: Law) -> None:
         super().__init__(steps, cells, law)
-        self.levels = steps.bit_length()  # floor(log2 steps) + 1
+        self.levels = max(1, (steps - 1).bit_length())  # floor(log2 steps) + 1, or one less for a power of two
         self._totals = np.zeros((self.levels + 1, cells))  # the last row stays zero: before the first release
 
     @property
@@ -40,19 +41,34 @@ class BinaryTree(ContinualNoise):
 
     @property
     def worst_step(self) -> int:
-        """The last number all of whose bits are set."""
-        return (1 << (self.steps + 1).bit_length() - 1) - 1
+        """The last number all of whose bits are set; of two releases, the second, which has two halves."""
+        return (1 << (self.steps + 1).bit_length() - 1) - 1 if self.steps != 2 else 2
 
     def weights(self, step: int) -> Weights:
-        """One noise for each bit of the step."""
-        return ((float(step.bit_count()), 1.0),)
+        """One noise for each node of the cover."""
+        return ((float(len(self._cover(step))), 1.0),)
 
     def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noise of the node that this release completes, and of the nodes before it."""
         self.step += 1
-        total: NDArray[np.float64] = self._totals[_lowest_bit(self.step)]
-        np.add(self._totals[_lowest_bit(self.step & (self.step - 1))], self._node(source, scale), out=total)
+        level = self._level(self.step)
+        rest = self.step - (1 << level)
+        before = self._totals[self._level(rest) if rest else -1]
+        total: NDArray[np.float64] = self._totals[level]
+        np.add(before, self._node(source, scale), out=total)  # the last release of 2^k is built on its own row
         return total
+
+    def _level(self, step: int) -> int:
+        """Of the node that ends at a step: the place of its lowest bit, but never that of a root for one release."""
+        return min((step & -step).bit_length() - 1, self.levels - 1)
+
+    def _cover(self, step: int) -> list[int]:
+        """The levels of the nodes that add up to a release."""
+        found = []
+        while step:
+            found.append(self._level(step))
+            step -= 1 << found[-1]
+        return found
 
     def _node(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._draw(source, scale)
@@ -79,19 +95,39 @@ class HonakerTree(BinaryTree):
         for _ in range(self.levels - 1):
             self._variances.append(1.0 / (1.0 + 1.0 / (2.0 * self._variances[-1])))
 
+    @property
+    def sensitivity(self) -> float:
+        """For Laplace noise a user is in one node of each level; for Gaussian noise, what estimates show of her.
+
+        A release adds the estimate of one node to those before it, so that what is published are the estimates of nodes
+        that end a cover. Given those inside it, an estimate has the fresh noise of its own node and of the right halves
+        of right halves below it, and shows of her what those inside have not shown. Proof: docs/proofs/binary-tree.md.
+        """
+        if self.law == "laplace":
+            return float(self.levels)
+        shown = [0.0] * self.levels  # at most, by the published nodes of that level and below that hold her
+        for level in range(self.levels):
+            share, fresh, ways = 1.0, 0.0, []
+            for below in range(level, -1, -1):
+                fresh += (share * self._variances[below]) ** 2
+                share *= 1.0 - self._variances[below]
+                if below:  # she is in the left half of the right half of ... : an estimate that was published
+                    ways.append((share, shown[below - 1]))
+            shown[level] = max([1.0 / fresh, *((1.0 - known) ** 2 / fresh + before for known, before in ways)])
+        return float(np.sqrt(max(shown)))
+
     def weights(self, step: int) -> Weights:
         """Each node of the cover, unfolded into the noises of all nodes below it."""
         found: list[tuple[float, float]] = []
-        for level in range(step.bit_length()):
-            if step >> level & 1:
-                share = 1.0
-                for below in range(level, -1, -1):
-                    found.append((2.0 ** (level - below), share * self._variances[below]))
-                    share *= 1.0 - self._variances[below]
+        for level in self._cover(step):
+            share = 1.0
+            for below in range(level, -1, -1):
+                found.append((2.0 ** (level - below), share * self._variances[below]))
+                share *= 1.0 - self._variances[below]
         return tuple(found)
 
     def _node(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        level = _lowest_bit(self.step)
+        level = self._level(self.step)
         estimate: NDArray[np.float64] = self._estimates[level]
         estimate[:] = self._draw(source, scale)
         for below in range(level):  # the left child's estimate is stored; the right child has just been completed
@@ -102,11 +138,6 @@ class HonakerTree(BinaryTree):
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The noise of the releases that later ones build on, and of the estimates of finished nodes."""
         return {"totals": self._totals, "estimates": self._estimates}
-
-
-def _lowest_bit(number: int) -> int:
-    """The place of the lowest bit that is set; for 0, minus one, the row that stays zero."""
-    return (number & -number).bit_length() - 1
 
 
 @compiled
