@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help demo reproduce audit test lint types imports docs bench bench-peers clean
+.PHONY: help demo reproduce audit test test-all lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,7 +21,10 @@ audit: $(VENV)/.demo  ## Audit every boundary, mechanism and calibration at four
 	$(BIN)/private-rl-gym audit --all --runs 2000 --out audits
 
 test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive"
+
+test-all: $(VENV)/.dev  ## Run what takes longest: attacks at every line, ten thousand hostile inputs.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m exhaustive
 
 lint: $(VENV)/.dev  ## Check style and formatting.
 	$(BIN)/ruff check .

@@ -41,7 +41,7 @@ def test_the_table_for_a_person(monkeypatch):
 def test_numbers_for_machines():
     found = rows("--users", "50000", "--delta", "1e-6")
     best = found["JDP", "matrix-factorization, gaussian"]
-    assert best["transitions_std"] == pytest.approx(4.53 * math.sqrt(80) / gaussian_mu(1, 1e-6), rel=0.01)
+    assert best["transitions_std"] == pytest.approx(4.53 * math.sqrt(43.75) / gaussian_mu(1, 1e-6), rel=0.01)
     assert best["visits_std"] == pytest.approx(best["transitions_std"] * math.sqrt(6), rel=1e-6)
     assert found["none", "exact sums"]["epsilon"] is None
     for key in (("JDP", "PUCB's and DP-UCBVI's constants"), ("LDP", "DP-UCBVI's constants, laplace")):
@@ -125,7 +125,7 @@ def test_names_stay_whole_on_an_ordinary_terminal(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     done = run(*PLAN, "--users", "50000", "--delta", "1e-6")
     assert "matrix-factorization" in done.output
-    assert "20,697" in done.output
+    assert "15,305" in done.output
 
 
 def test_a_large_plan_takes_no_time():

@@ -50,7 +50,10 @@ def audit(
     runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 30_000,
     attack: Annotated[
         list[str] | None,
-        typer.Option(help="one-release, stream, late, black-box, one-run; may be repeated. All that fit, by default."),
+        typer.Option(
+            help="one-release, stream, late, black-box, one-run, hostile, early; may be repeated. All that fit, by "
+            "default."
+        ),
     ] = None,
     neighbours: Annotated[
         str, typer.Option(help="How the two users are found: searched, disjoint, random, rewards, one-stage.")

@@ -13,6 +13,8 @@ Each makes a mistake that was made somewhere, and prints the same promise as bef
 * ``FloatNoise`` - Laplace noise in floating point, on no grid
 * ``Reseeded`` - noise that begins anew with ``reset(seed=...)``
 * ``IntegerSums`` - users who send the sum of their bits, in place of bits
+* ``UncheckedActions`` - counts whatever a policy does, also actions that there are not
+* ``SmallBatches`` - a shuffler that closes any batch under the promise of a large one
 * ``HalvedReports``, ``HalvedBits`` - half the noise in the local and in the shuffle model
 * ``Peeking`` - an agent that reads true rewards behind the boundary
 """
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents import UCBVI
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.counting import BinaryTree, ContinualNoise
 from private_rl_gym.privacy.counting.base import Weights
 from private_rl_gym.privacy.noise import NoiseSource
@@ -46,6 +49,8 @@ __all__ = [
     "Peeking",
     "Reseeded",
     "SharedNoise",
+    "SmallBatches",
+    "UncheckedActions",
     "VisitedCells",
 ]
 
@@ -233,6 +238,34 @@ class HalvedBits(SDPShuffler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._board._mixed = self._halved  # type: ignore[method-assign]
+
+
+class UncheckedActions(JDPBillboard):
+    """Counts whatever a policy does: an action that there is not writes a reward where a count is noised for one."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        inside: Any = self._inside
+        checked, run = inside.policy, inside.run
+
+        def trusting(policy: Any) -> Policy:
+            return policy if isinstance(policy, Policy) else checked(policy)
+
+        def recorded(policy: Policy, users: Any, uniforms: Any) -> Trajectories:
+            allowed = run(checked(np.clip(policy.table, 0, policy.n_actions - 1)), users, uniforms)
+            actions = np.asarray(policy.table)[np.arange(policy.horizon), allowed.states[:, :-1]].astype(np.int32)
+            return Trajectories(allowed.states, actions, allowed.rewards, policy.values)
+
+        inside.policy, inside.run = trusting, recorded
+        self._board.statistic._in_range = lambda users: users  # type: ignore[method-assign]
+
+
+class SmallBatches(SDPShuffler):
+    """Closes any batch, and prints what a full one costs: whoever is alone in one hides among nobody."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._board.smallest = 1
 
 
 class Peeking(UCBVI):

@@ -21,6 +21,7 @@ A list that is one value is written as a list in a list.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,9 @@ _GRID_KEYS = frozenset(
 )
 LARGEST = 10**15
 """More than this of anything is a mistake."""
+
+MOST_CELLS = 100_000
+"""Cells of a grid; more would not even be listed in reasonable time."""
 
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds"})
@@ -189,11 +193,14 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
         parts[part] = _alternatives(run[part], catalogue, naming, f"{where}.{part}")
     users = _integers(run.get("users"), f"{where}.users", least=1)
     seeds = run.get("seeds", 1)
-    numbers = _integers(seeds, f"{where}.seeds", least=0)
+    numbers: Sequence[int] = _integers(seeds, f"{where}.seeds", least=0)
     if not isinstance(seeds, list):
         if numbers[0] < 1:
             raise GridError(f"{where}.seeds is {seeds}: it must be at least 1, or a list of seeds.")
-        numbers = list(range(numbers[0]))
+        numbers = range(numbers[0])
+    count = math.prod(map(len, parts.values())) * len(users) * len(numbers)
+    if count > MOST_CELLS:
+        raise GridError(f"{where} has {count:,} cells, and a grid {MOST_CELLS:,} at most: shorten an axis or split.")
     label = run.get("label")
     if label is not None and not isinstance(label, str):
         raise GridError(f"{where}.label is {label!r}: it must be a string.")

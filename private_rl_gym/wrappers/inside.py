@@ -171,10 +171,15 @@ class Inside:
     def policy(self, policy: Any) -> Policy:
         """``policy`` as a table of these sizes: checked, and copied, so that nothing of the learner's is left in it."""
         sizes = self.horizon, self.n_states, self.n_actions
-        if isinstance(policy, Policy) and (policy.horizon, policy.n_states, policy.n_actions) != sizes:
-            said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
-            absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
-            raise ValueError(f"{policy} does not fit the users, who have {said}{absorbing}.")
+        if isinstance(policy, Policy):
+            table = np.asarray(policy.table)
+            if table.shape not in (sizes[:2], sizes) or policy.n_actions != self.n_actions:
+                said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
+                absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
+                raise ValueError(
+                    f"A policy with a table of shape {table.shape} for {policy.n_actions} actions does not fit the "
+                    f"users, who have {said}{absorbing}."
+                )
         return Policy.of(policy, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
 
     def tapes(self, users: Any) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -363,6 +364,55 @@ def test_5_values_are_copied_when_they_are_set():
     board.values = mine
     assert type(board.values) is np.ndarray
     assert not np.shares_memory(board.values, mine)
+
+
+# 6. A batch is never counted twice -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["bits", "reports"])
+def test_6_an_interrupted_batch_is_never_counted_twice(inside):
+    """Interrupted at each line in turn while it closes: it is published once, or lost."""
+    policy, line, lost = np.ones((H, S), dtype=int), 0, 0
+    while True:
+        line += 1
+        if inside:
+            board = SDPShuffler(LDPUserSide(river(), 12.0, seed=1), users=2_000, batch_size=1_000, smallest_batch=900)
+        else:
+            board = SDPShuffler(river(), 20.0, 1e-6, 2_000, batch_size=1_000, seed=1)
+        board.serve(policy, 990)
+        if not interrupted(board.publish, line):
+            break
+        board.publish()
+        board.serve(policy, board.users_left)
+        counted = board.release.n[0].sum()
+        assert counted < 2_000 + 6 * board.release.noise_std["n"] * np.sqrt(S * A)
+        lost += counted < 1_500
+    assert line > 10
+    assert lost < line
+
+
+def interrupted(call, line):
+    """Whether ``call`` came so far that this line of the package was interrupted."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if "private_rl_gym" not in frame.f_code.co_filename:
+            return None
+        seen += event == "line"
+        if event == "line" and seen == line:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 # 7. RLSVI's noise ----------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ CAUGHT = {
     "MissingFactor": ({}, jdp(0.0), 3000),
     "SharedNoise": ({}, jdp(), 1000),
     "FreshNoise": ({"users": 8, "attacks": ("stream",)}, jdp(), 3000),
-    "MissingLevel": ({"users": 2, "attacks": ("stream",)}, jdp(0.0), 12_000),
+    "MissingLevel": ({"users": 3, "attacks": ("stream",)}, jdp(0.0), 12_000),
     "VisitedCells": ({}, jdp(0.0), 1000),
     "FloatNoise": ({}, jdp(0.0), 2000),
     "Reseeded": ({}, jdp(), 1000),
@@ -153,6 +153,7 @@ CAUGHT = {
     "HalvedReports": ({"attacks": ("one-release",)}, ldp(), 4000),
     "HalvedBits": ({"attacks": ("one-release",)}, Choice("sdp", {"epsilon": 1.0, "delta": 0.01}), 4000),
     "Peeking": ({"attacks": ("black-box",)}, jdp(), 1000),
+    "UncheckedActions": ({}, jdp(0.0), 1000),
 }
 
 
@@ -175,6 +176,19 @@ def test_moments_are_audited_as_counts_are(name, users, runs):
     """Noise of moments that is shared, drawn again or as of one release; seed 0."""
     linear = {"statistic": "linear", "horizon": 2, "attacks": ("stream",)}
     assert audit(Plan(jdp(), target=BROKEN + name, runs=runs, users=users, **linear)).broken
+
+
+@pytest.mark.slow
+def test_a_batch_closed_under_the_promise_of_a_larger_one_is_caught():
+    """Its claim is what 10,000 mixed reports would cost; the sound shuffler shuts this door."""
+    boundary = Choice("sdp", {"batch_size": 10_000})
+    plan = Plan(boundary, inside=Choice("ldp", {"epsilon": 4.0}), runs=2000, attacks=("early",))
+    report = audit(replace(plan, target=BROKEN + "SmallBatches"))
+    assert report.claim.epsilon < 1.0
+    assert report.broken
+    assert report.results[0].bound > 1.5
+    (shut,) = audit(plan).results
+    assert (shut.bound, shut.detail) == (0.0, "refused")
 
 
 def test_what_is_broken_would_have_passed_were_it_not():

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.rlsvi import RLSVI
 from private_rl_gym.experiments.auditing.coins import guess_coins
+from private_rl_gym.experiments.auditing.doors import Door, Early, Hostile
 from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
 from private_rl_gym.experiments.auditing.mechanisms import FAILED, Published, RandomizedSteps
 from private_rl_gym.experiments.auditing.plan import Plan, environment_of, maker, plain
@@ -51,13 +52,13 @@ class Attack:
         """How many come."""
         if self.kind == "one-run":
             return self.plan.runs // 10
-        times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2}[self.kind]
+        times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2, "hostile": 0, "early": 0}[self.kind]
         return max(1, times * self.plan.users)
 
     @property
     def runs(self) -> int:
         """Of each world."""
-        return max(200, self.plan.runs // 5) if self.kind == "black-box" else self.plan.runs
+        return self.plan.runs if self.kind in ("one-release", "stream", "late") else max(200, self.plan.runs // 5)
 
     @property
     def said(self) -> str:
@@ -69,6 +70,8 @@ class Attack:
             "late": f"white box, late of {users}",
             "black-box": f"black box, {users}",
             "one-run": f"one run, {users}",
+            "hostile": "actions that there are not",
+            "early": "a batch closed early",
         }[self.kind]
 
 
@@ -77,6 +80,11 @@ def game(attack: Attack) -> Game:
     """What is run, prepared."""
     plan, make = attack.plan, maker(attack.plan)
     shared = {"kind": plan.neighbours, "seed": plan.seed}
+    if attack.kind in ("hostile", "early"):
+        door = Hostile if attack.kind == "hostile" else Early
+        thing = make(environment_of(plan, 2), 1, 0, plan.statistic)
+        summed = thing.learns_from if isinstance(thing, Agent) else plan.statistic
+        return door(environment_of(plan, 2), make, users=1, statistic=summed, **shared)  # type: ignore[arg-type]
     if attack.kind == "black-box":
         env = environment_of(plan, 2)
         return OthersActions(env, make, users=attack.users, chosen=attack.chosen, **shared)  # type: ignore[arg-type]
@@ -131,6 +139,11 @@ def fitting(plan: Plan) -> tuple[str, ...]:
     if isinstance(thing, RLSVI) and not math.isfinite(board_of(thing).ledger.epsilon):
         return ("stream", "black-box")  # one user's plan is the first, and knows nobody
     found = ("one-release",) if plan.users == 1 else ("one-release", "stream", "late")
+    found = (
+        (*found, "hostile", "early")
+        if board_of(thing).users_to_release > 1 or "sdp" in plan.boundary.name
+        else (*found, "hostile")
+    )
     return (*found, "black-box") if isinstance(thing, Agent) else found
 
 
@@ -155,8 +168,10 @@ def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], N
         attack = Attack(plan, kind)
         prepared = None if kind == "one-run" else _prepared(attack)
         games[replace(attack, chosen=getattr(prepared, "chosen", None))] = prepared
-    failure = (1.0 - plan.confidence) / len(games)
-    many = [attack for attack, prepared in games.items() if prepared is not None]
+    # A door that is shut is no bet: it takes no share of what all bounds together may fail by.
+    shut = {attack for attack, prepared in games.items() if isinstance(prepared, Door) and not prepared.open}
+    failure = (1.0 - plan.confidence) / max(1, len(games) - len(shut))
+    many = [attack for attack, prepared in games.items() if prepared is not None and attack not in shut]
     pieces = [piece for attack in many for piece in _pieces(attack)]
     total, done = sum(piece.count for piece in pieces), 0
     told(done, total)
@@ -173,6 +188,9 @@ def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], N
     for attack, here in games.items():
         if here is None:
             results.append(_one_run(attack, failure))
+            continue
+        if attack in shut:
+            results.append(Result(attack.kind, attack.said, attack.users, here.guarantee, 0.0, None, None, "refused"))
             continue
         worlds = [
             np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)

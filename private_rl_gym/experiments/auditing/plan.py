@@ -21,8 +21,9 @@ from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "Plan", "environment_of", "is_kind", "maker", "plain", "target_of"]
 
-ATTACKS = ("one-release", "stream", "late", "black-box", "one-run")
-"""What may be tried: white box on one user's release, on a stream after her, on one before her; an agent; one run."""
+ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
+"""What may be tried: white box on one user's release, on a stream after her, on one before her; an agent; one run;
+policies with actions that there are not; a batch closed early."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,14 @@ class Plan:
                 raise GridError(f"An audit has no {name!r}: its configuration is one that an audit wrote down.")
         for name in ("boundary", "inside", "agent", "environment"):
             if found.get(name) is not None:
+                if not isinstance(found[name], Mapping) or "name" not in found[name]:
+                    raise GridError(f"{name} must be a table with a name, and options beside it.")
                 options = dict(found[name])
                 found[name] = Choice(options.pop("name"), options)
-        plan = cls(**{**found, "attacks": tuple(found.get("attacks", ()))})
+        attacks = found.get("attacks", ())
+        if not isinstance(attacks, list | tuple):
+            raise GridError(f"attacks is {attacks!r}: it must be a list of names.")
+        plan = cls(**{**found, "attacks": tuple(attacks)})
         plan._check_types()
         return plan
 

@@ -146,8 +146,9 @@ class Users:
                 users = np.stack([one, other])
                 if relation == "start" and len(set(self.trajectories(policy, users).states[:, 0])) > 1:
                     return -1.0
-                vectors = self.vectors(statistic, policy, users)
-                return float(np.linalg.norm(vectors[1] - vectors[0], 2 if statistic.kind == "linear" else 1))
+                moved = np.subtract(*self.vectors(statistic, policy, users))
+                far = float(np.linalg.norm(moved))  # Gaussian noise pays for this; it chooses among equals in L1
+                return far if statistic.kind == "linear" else float(np.abs(moved).sum()) + far / 100.0
 
             found = neighbours(kind, self.tables, distance, self.rng, users=self.users, place=self.place)
             far = distance(found.tapes[self.place], found.other)
@@ -191,5 +192,6 @@ def exact_of(statistic: Any) -> Statistic:
     if type(statistic) is TabularCounts or statistic.kind == "linear":
         found: Statistic = statistic
         return found
-    separate = bool(getattr(statistic, "separate_visits", False))
-    return TabularCounts(statistic.horizon, statistic.n_states, statistic.n_actions, separate_visits=separate)
+    sizes = statistic.horizon, statistic.n_states, statistic.n_actions
+    separate, raw = (bool(getattr(statistic, name, False)) for name in ("separate_visits", "raw_rewards"))
+    return TabularCounts(*sizes, separate_visits=separate, raw_rewards=raw)
