@@ -44,7 +44,7 @@ def central(counting: str, noise: str, target: float) -> Row:
 
 def batches() -> Row:
     """Many users in one call, one release."""
-    board = JDPBillboard(river(), 1.0, 1e-6, 10_000_000, publish_every=10_000)
+    board = JDPBillboard(river(), 1.0, 1e-6, 10_000_000, batch_size=10_000)
     value = microseconds_a_user(board, users=100_000, batch=10_000)
     return Row("serve 10,000 users in one call, per user", value, "microseconds", 2, at_least=False)
 
@@ -78,7 +78,7 @@ def elimination() -> Row:
 def a_million_users() -> Row:
     """A million users, 255,000 sums (S = 50, A = 10, H = 10), 200 releases: the most memory this process ever had."""
     env = gym.make("PrivateRL/Garnet-v0", n_states=50, n_actions=10, horizon=10, branching=5)
-    board = JDPBillboard(env, 1.0, 1e-6, 1_000_000, publish_every=5_000)
+    board = JDPBillboard(env, 1.0, 1e-6, 1_000_000, batch_size=5_000)
     policy = np.random.default_rng(0).integers(10, size=(10, 50))
     start = time.perf_counter()
     board.serve(policy, 1_000_000)

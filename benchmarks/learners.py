@@ -74,10 +74,10 @@ def ours(make: object) -> float:
     return EPISODES / min(times)
 
 
-def private(publish_every: int) -> object:
+def private(batch_size: int) -> object:
     """DP-UCBVI under JDP."""
     return lambda seed: DPUCBVI(
-        "TabularPolicy", JDPBillboard(river(), 1.0, 1e-6, 50_000, publish_every=publish_every, seed=seed), seed=seed
+        "TabularPolicy", JDPBillboard(river(), 1.0, 1e-6, 50_000, batch_size=batch_size, seed=seed), seed=seed
     )
 
 
@@ -97,7 +97,7 @@ def main() -> None:
             (
                 lambda: row("UCBVI", lambda seed: UCBVI("TabularPolicy", river(), seed=seed), 20),
                 lambda: row("DPUCBVI, JDP, a release a user", private(1), 8),
-                lambda: row("DPUCBVI, JDP, publish_every=100", private(100), 30),
+                lambda: row("DPUCBVI, JDP, batch_size=100", private(100), 30),
             )
         )
     )

@@ -26,9 +26,9 @@ def mixture(**sizes: int) -> gym.Env:
 
 
 BOARDS = {
-    "exact": lambda env, batch: OpenBillboard(env, USERS, statistic="linear", publish_every=batch),
-    "JDP": lambda env, batch: JDPBillboard(env, 1.0, 1e-6, USERS, statistic="linear", publish_every=batch),
-    "LDP": lambda env, batch: LDPUserSide(env, 1.0, 1e-6, USERS, statistic="linear", publish_every=batch),
+    "exact": lambda env, batch: OpenBillboard(env, USERS, statistic="linear", batch_size=batch),
+    "JDP": lambda env, batch: JDPBillboard(env, 1.0, 1e-6, USERS, statistic="linear", batch_size=batch),
+    "LDP": lambda env, batch: LDPUserSide(env, 1.0, 1e-6, USERS, statistic="linear", batch_size=batch),
 }
 
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["lazy_names"]
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's ``__getattr__`` that finds each public name in its submodule, so that nothing heavy loads before.
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, so that nothing heavy is loaded before it is needed.
+
+    The names are those that its ``__init__`` imports where ``TYPE_CHECKING``: written down once, and known to type
+    checkers. No submodule may bear the name of something that another one holds.
 
     Args:
         package: Name of the package, ``__name__``.
-        homes: The submodule of each name; no submodule may bear the name of something that another one holds.
     """
+    source = Path(str(sys.modules[package].__file__)).read_text("utf-8")
+    guards = (node for node in ast.parse(source).body if isinstance(node, ast.If))
+    imports = (node for guard in guards for node in guard.body if isinstance(node, ast.ImportFrom))
+    homes = {name.name: str(node.module) for node in imports for name in node.names}
 
-    def find(name: str) -> Any:
+    def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        return getattr(importlib.import_module(homes[name]), name)
 
-    return find
+    def names() -> list[str]:
+        return sorted({*homes, *vars(sys.modules[package])})
+
+    return load, names, sorted(homes)

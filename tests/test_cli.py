@@ -78,7 +78,7 @@ def test_the_table_is_what_boundaries_do():
 
 
 def test_fewer_releases_mean_less_noise():
-    every, batches = rows("--users", "50000"), rows("--users", "50000", "--publish-every", "200")
+    every, batches = rows("--users", "50000"), rows("--users", "50000", "--batch-size", "200")
     key = ("JDP", "k-ary-tree, laplace")
     assert batches[key]["transitions_std"] < 0.6 * every[key]["transitions_std"]
 
@@ -90,7 +90,7 @@ def test_fewer_releases_mean_less_noise():
         (["--users", "10", "--delta", "1"], "delta is 1.0"),
         (["--users", "10", "--epsilon", "0"], "epsilon is 0.0"),
         (["--users", "10", "--beta", "0"], "beta is 0.0"),
-        (["--users", "10", "--publish-every", "0"], "publish_every is 0"),
+        (["--users", "10", "--batch-size", "0"], "batch_size is 0"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_exit_code_two(arguments, sentence):
@@ -144,4 +144,4 @@ def test_help_teaches():
     done = run("budget", "--help")
     assert done.exit_code == 0
     assert "deployment" in done.output
-    assert "--publish-every" in done.output.replace("\n", "")
+    assert "--batch-size" in done.output.replace("\n", "")

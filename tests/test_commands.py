@@ -5,9 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from private_rl_gym import agents
+from private_rl_gym.agents import DPUCBVI
 from private_rl_gym.cli import app
 from private_rl_gym.experiments.grid import BUILT_IN
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
 
 GRID = """
 users = 40
@@ -40,7 +41,7 @@ def swept(tmp_path):
 def test_everything_that_can_be_named_is_listed():
     found = json.loads(run("list", "--json").stdout)
     assert set(found) == {"environments", "boundaries", "agents", "grids"}
-    assert set(found["agents"]) == set(agents.__all__) - {"Agent"}
+    assert set(found["agents"]) == set(AGENTS)
     assert set(found["grids"]) == set(BUILT_IN)
     assert "DPUCBVI" in run("list").stdout
 
@@ -66,7 +67,7 @@ def test_tables_plots_and_records_are_shown(swept, tmp_path):
     record = min(store.glob("records/*/*.parquet"))
     by_key, by_path = run("show", record.stem[:8], "--store", store), run("show", record)
     assert by_key.stdout == by_path.stdout
-    for word in ("RiverSwim-v0", "promise", "regret", "40"):
+    for word in ("RiverSwim-v0", "guarantee", "regret", "40"):
         assert word in by_key.stdout
     about = json.loads(run("show", record, "--json").stdout)
     assert about["users"][-1] == 40
@@ -79,10 +80,10 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert "(3.0, 1e-06)-JDP, replace one user, 50 users" in " ".join(done.stdout.split())
-    assert agents.DPUCBVI.load(tmp_path / "a.zip").num_timesteps == 200
-    options = ["--agent", "rlsvi", "--boundary", "open", "--users", "20", "--set", "agent.beta_scale=0.5", "--json"]
+    assert DPUCBVI.load(tmp_path / "a.zip").num_timesteps == 200
+    options = ["--agent", "rlsvi", "--boundary", "open", "--users", "20", "--set", "agent.variance_scale=0.5", "--json"]
     about = json.loads(run("train", *options).stdout)
-    assert about["config"]["agent"] == {"name": "RLSVI", "beta_scale": 0.5}
+    assert about["config"]["agent"] == {"name": "RLSVI", "variance_scale": 0.5}
     assert about["covers"] == "rewards"
     config = tmp_path / "one.toml"
     config.write_text('agent = "PrivateLinOptVI"\nenvironment = "LinearMixture"\nusers = 30\n')
@@ -111,7 +112,7 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
         (["train", "--set", "agent.bonus_scal=4"], "Did you mean 'bonus_scale'"),
         (["train", "--epsilon", "inf"], "epsilon is out of range"),
         (["train", "--set", "agent.bonus_scale=1e400"], "out of range"),
-        (["train", "--publish-every", "0"], "publish_every is 0"),
+        (["train", "--batch-size", "0"], "batch_size is 0"),
         (["train", "--set", "agent.bonus_scale=[1,2]"], "This names 2 runs"),
         (["train", "--save", "nowhere/at/all.zip"], "there is no folder nowhere/at"),
         (["show", "**", "--store", "nowhere"], "no record"),
@@ -169,8 +170,6 @@ def test_a_store_that_is_none_is_left_alone(command, label, sentence, tmp_path):
 
 
 def test_names_are_completed():
-    from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
-
     assert [name for name, _ in AGENTS.complete("dp")] == ["DPUCBVI"]
     assert [name for name, _ in BOUNDARIES.complete("")] == ["open", "jdp", "ldp", "sdp"]
 

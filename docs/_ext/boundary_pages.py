@@ -5,10 +5,15 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from private_rl_gym.experiments import hard, learning, linear
-from private_rl_gym.experiments.auditing import Plan, audit
+from private_rl_gym.experiments.auditing import AuditConfig, audit
+from private_rl_gym.experiments.auditing.figure import tradeoff  # on axes of ours
 from private_rl_gym.experiments.config import Choice
-from private_rl_gym.experiments.figures import tradeoff  # on axes of ours
+from private_rl_gym.experiments.engines import OnJoblib
+from private_rl_gym.experiments.figures import of_grid
+from private_rl_gym.experiments.grid import read_grid
+from private_rl_gym.experiments.store import Store
+from private_rl_gym.experiments.summary import summarize
+from private_rl_gym.experiments.sweep import sweep
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.statistics import TabularCounts
@@ -31,18 +36,32 @@ def setup(app):
     return {"parallel_read_safe": True}
 
 
+GRIDS = {  # users and seeds that a page's picture is drawn with; the command in its caption draws more
+    "dp-ucbvi": (20_000, 2),
+    "trust": (50_000, 3),
+    "ucbvi": (5_000, 1),
+    "pucb": (5_000, 1),
+    "private-ucbvi": (5_000, 1),
+    "private-ucbpo": (5_000, 1),
+    "rlsvi": (5_000, 1),
+    "psrl": (5_000, 1),
+    "sdp-pe": (50_000, 1),
+    "linopt-river": (5_000, 1),
+    "mixtures": (20_000, 2),
+    "hard": (4_000_000, 1),
+}
+
+
 def draw_learning(app):
-    found = learning.curves(users=20_000, seeds=2)
-    learning.draw(found).savefig(Path(app.srcdir) / "generated" / "learning.png", dpi=130)
-    found = learning.curves(users=50_000, seeds=5, agent=learning.TRUST)
-    learning.draw(found, learning.TRUST).savefig(Path(app.srcdir) / "generated" / "learning-trust.png", dpi=130)
-    for agent in learning.AGENTS:
-        found = learning.curves(users=50_000 if agent == "SDPPE" else 5_000, seeds=1, agent=agent)
-        learning.draw(found, agent).savefig(Path(app.srcdir) / "generated" / f"learning-{agent}.png", dpi=110)
-    linear.main(
-        ["--states", "5", "20", "50", "100", "1000", "--seeds", "3", "--out", str(Path(app.srcdir) / "generated")]
-    )
-    hard.main(["--users", "4000000", "--seeds", "1", "--out", str(Path(app.srcdir) / "generated")])
+    """Pictures of agents: the main figure of the grid that their page names."""
+    folder = Path(app.srcdir) / "generated"
+    for name, (users, seeds) in GRIDS.items():
+        grid, store = read_grid(name, users=users, seeds=seeds), Store(folder / "runs")
+        sweep(grid, store, OnJoblib(2))
+        drawn = of_grid(grid, summarize(store.read(grid.cells)))
+        next(iter(drawn.values())).savefig(folder / f"{name}.png", dpi=120)
+        if name == "dp-ucbvi":
+            drawn["privacy"].savefig(folder / f"{name}-privacy.png", dpi=120)
 
 
 def draw_audits(app):
@@ -54,7 +73,7 @@ def draw_audits(app):
         (parts[1], "private_rl_gym.experiments.broken:FreshNoise", "fresh noise for every release: broken"),
     ):
         claim = Choice("jdp", {"epsilon": 1.0, "delta": 0.0})
-        plan = Plan(claim, target=target, users=16, runs=6000, attacks=("one-release", "stream"))
+        plan = AuditConfig(claim, target=target, users=16, runs=6000, attacks=("one-release", "stream"))
         tradeoff(axes, audit(plan))
         axes.set_title(title, fontsize=10)
     figure.savefig(Path(app.srcdir) / "generated" / "audit.png", dpi=130)
@@ -69,7 +88,7 @@ def draw(app):
     axes = figure.subplots()
     for counting, law, color, style in LINES:
         noise = COUNTING[counting](USERS, 1, law)
-        scale, _ = calibrate(noise, statistic, 1.0, 1e-6, paper=False)
+        scale, *_ = calibrate(noise, statistic, 1.0, 1e-6 if law == "gaussian" else 0.0, paper=False)
         width = scale * (np.sqrt(2) if law == "laplace" else 1.0)
         axes.plot(steps, [width * noise.spread(int(t)) for t in steps], style, color=color, label=f"{counting}, {law}")
     axes.plot(steps, steps / 12, ":", color="#666666", label="a count itself, on average")

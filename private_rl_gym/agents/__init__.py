@@ -18,52 +18,22 @@ from typing import TYPE_CHECKING
 from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from private_rl_gym.agents.base import Agent
-    from private_rl_gym.agents.dp_ucbvi import DPUCBVI
-    from private_rl_gym.agents.linear import OPPO, UCRLVTR, PrivateLinOptPO, PrivateLinOptVI
-    from private_rl_gym.agents.private_ucbpo import PrivateUCBPO
-    from private_rl_gym.agents.private_ucbvi import PrivateUCBVI
-    from private_rl_gym.agents.psrl import PSRL
-    from private_rl_gym.agents.pucb import PUCB, UBEV
-    from private_rl_gym.agents.rlsvi import RLSVI
-    from private_rl_gym.agents.sdp_pe import APEVE, SDPPE
-    from private_rl_gym.agents.ucbvi import UCBVI
+    from private_rl_gym.agents.base import Agent as Agent
+    from private_rl_gym.agents.batched import Batch as Batch
+    from private_rl_gym.agents.batched import BatchedAgent as BatchedAgent
+    from private_rl_gym.agents.dp_ucbvi import DPUCBVI as DPUCBVI
+    from private_rl_gym.agents.linear import OPPO as OPPO
+    from private_rl_gym.agents.linear import UCRLVTR as UCRLVTR
+    from private_rl_gym.agents.linear import PrivateLinOptPO as PrivateLinOptPO
+    from private_rl_gym.agents.linear import PrivateLinOptVI as PrivateLinOptVI
+    from private_rl_gym.agents.private_ucbpo import PrivateUCBPO as PrivateUCBPO
+    from private_rl_gym.agents.private_ucbvi import PrivateUCBVI as PrivateUCBVI
+    from private_rl_gym.agents.psrl import PSRL as PSRL
+    from private_rl_gym.agents.pucb import PUCB as PUCB
+    from private_rl_gym.agents.pucb import UBEV as UBEV
+    from private_rl_gym.agents.rlsvi import RLSVI as RLSVI
+    from private_rl_gym.agents.sdp_pe import APEVE as APEVE
+    from private_rl_gym.agents.sdp_pe import SDPPE as SDPPE
+    from private_rl_gym.agents.ucbvi import UCBVI as UCBVI
 
-__all__ = [
-    "APEVE",
-    "DPUCBVI",
-    "OPPO",
-    "PSRL",
-    "PUCB",
-    "RLSVI",
-    "SDPPE",
-    "UBEV",
-    "UCBVI",
-    "UCRLVTR",
-    "Agent",
-    "PrivateLinOptPO",
-    "PrivateLinOptVI",
-    "PrivateUCBPO",
-    "PrivateUCBVI",
-]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "APEVE": "sdp_pe",
-        "Agent": "base",
-        "DPUCBVI": "dp_ucbvi",
-        "OPPO": "linear",
-        "PSRL": "psrl",
-        "PUCB": "pucb",
-        "PrivateLinOptPO": "linear",
-        "PrivateLinOptVI": "linear",
-        "PrivateUCBPO": "private_ucbpo",
-        "PrivateUCBVI": "private_ucbvi",
-        "RLSVI": "rlsvi",
-        "SDPPE": "sdp_pe",
-        "UBEV": "pucb",
-        "UCBVI": "ucbvi",
-        "UCRLVTR": "linear",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

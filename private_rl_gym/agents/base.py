@@ -1,4 +1,4 @@
-"""What every learner shares: Stable-Baselines3's habits around one function, ``plan(release) -> Policy``."""
+"""The common part of all learners: Stable-Baselines3's habits around one function, ``plan(release) -> Policy``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from private_rl_gym.agents.inputs import single_env, users_of
 from private_rl_gym.agents.logs import Logs
 from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
-from private_rl_gym.wrappers.inside import layers
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
+from private_rl_gym.wrappers.population import layers
 
 if TYPE_CHECKING:
     from stable_baselines3.common.logger import Logger
@@ -58,8 +59,11 @@ class Agent(ABC):
     private: ClassVar[bool] = True
     """Whether it is for users behind a boundary: then it warns where there is none."""
 
-    learns_from: ClassVar[str] = "tabular"
-    """What its boundary has to sum: ``"tabular"`` counts or ``"linear"`` moments."""
+    statistic: ClassVar[str] = "tabular"
+    """The sums that its boundary has to publish: ``"tabular"`` counts or ``"linear"`` moments."""
+
+    plans_batches: ClassVar[bool] = False
+    """Whether it plans its own batches, and so needs a boundary that publishes every batch by itself."""
 
     secret_randomness: ClassVar[bool] = False
     """Whether the agent's own randomness protects users: then it is not saved, unless a seed has given it away."""
@@ -87,6 +91,7 @@ class Agent(ABC):
         self.action_space: gym.Space[Any] | None = None
         self.board: Boundary | None = None
         self._policy: Policy | None = None
+        self._ask: Ask | None = None  # what goes along with it
         self._planned: int | None = None  # the version that the policy was planned from
         self._identity: str | None = None  # of the board that was met last; a restored one has another
         self._loaded: tuple[str | None, dict[str, NDArray[Any]], int | None, Policy | None] | None = None
@@ -103,21 +108,17 @@ class Agent(ABC):
     def plan(self, release: Any) -> Policy:
         """The policy for the users to come, from what has been released."""
 
+    def request(self) -> Ask | None:
+        """What users who run the plan are asked for beside their actions; nothing, for most agents."""
+        return None
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays that planning carries from release to release, to be saved."""
         return {}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up what ``state`` gave."""
+        """Take up the arrays of ``state``."""
         del arrays
-
-    @property
-    def users_to_plan(self) -> int:
-        """How many users run the current policy before there may be another; until the next release, for most."""
-        return self._board.users_to_release
-
-    def ran(self, users: int) -> None:  # noqa: B027 - most agents wait for the next release
-        """Called when so many users have run the policy."""
 
     def prepare(self) -> None:  # noqa: B027 - most agents have nothing to prepare
         """Called when an environment is set: sizes are known from here on."""
@@ -139,13 +140,13 @@ class Agent(ABC):
                     f"{type(single).__name__} publishes no sums, which {type(self).__name__} learns from: it is for "
                     "learners that act on observations. Use LDPUserSide."
                 )
-            board = OpenBillboard(single, statistic=self.learns_from)  # type: ignore[arg-type]
-            said = "This run is not private: there is no trust boundary around the environment."
+            board = OpenBillboard(single)
+            notice = "This run is not private: there is no trust boundary around the environment."
             if self.private:
                 more = "Put one around it, such as JDPBillboard; or an OpenBillboard, if exact sums are meant."
-                warnings.warn(f"{said} {more}", stacklevel=2)
+                warnings.warn(f"{notice} {more}", stacklevel=2)
             elif self.verbose:
-                print(said)
+                print(notice)
         outside = [type(layer).__name__ for layer in takewhile(lambda layer: layer is not board, layers(single))]
         if outside and not bare:
             warnings.warn(
@@ -153,12 +154,7 @@ class Agent(ABC):
                 "meet users through the boundary. Put wrappers inside it, around the environment.",
                 stacklevel=2,
             )
-        if board.summed != self.learns_from:
-            raise ValueError(
-                f"{type(self).__name__} learns from {self.learns_from} sums, and the {type(board).__name__} publishes "
-                f"{board.summed} ones: build the boundary with statistic={self.learns_from!r} (under a shuffler, the "
-                "LDPUserSide inside)."
-            )
+        self._settle(board)
         if self.board is not None and self.board.sizes != board.sizes:
             raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
         known = self._policy
@@ -170,6 +166,22 @@ class Agent(ABC):
         self.observation_space, self.action_space = single.observation_space, single.action_space
         if not same:
             self._meet(board, acts_on=loaded)
+
+    def _settle(self, board: Boundary) -> None:
+        """Let the boundary publish what this agent needs, where that was left open; or a sentence."""
+        board.settle(self.statistic, apart=self.plans_batches)
+        kind = type(board).__name__
+        if board.statistic.name != self.statistic:
+            raise ValueError(
+                f"{type(self).__name__} learns from {self.statistic} sums, and the {kind} publishes "
+                f"{board.statistic.name} ones: build the boundary without statistic=, or with "
+                f"statistic={self.statistic!r} (under a shuffler, the LDPUserSide inside)."
+            )
+        if self.plans_batches and not board.closes_early:
+            raise ValueError(
+                f"{type(self).__name__} closes batches itself, which would cost this {kind} its promise: use "
+                "SDPShuffler, LDPUserSide, or JDPBillboard with counting='batched'."
+            )
 
     def _meet(self, board: Boundary, *, acts_on: bool) -> None:
         """Learn from these sums from now on; where they are those that a saved agent learned from, go on with it.
@@ -209,7 +221,7 @@ class Agent(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What users are promised against whoever sees what this agent learned: the ledger's strongest promise."""
+        """The promise to users against whoever sees what this agent learned: the ledger's strongest one."""
         return self._board.ledger.outside
 
     def streams(self) -> dict[str, np.random.Generator]:
@@ -227,11 +239,16 @@ class Agent(ABC):
             raise ValueError(f"{type(self).__name__} has no environment: give it one with set_env.")
         return self.board
 
+    @property
+    def ask(self) -> Ask | None:
+        """What users who run the current policy are asked for beside their actions."""
+        return self._ask
+
     # Learning --------------------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
-        """What the next user would run; while callbacks hear of a user's steps, what she runs."""
+        """The policy of the next user; while callbacks hear of a user's steps, hers."""
         if self._policy is not None and (self._in_episode or self.board is None):
             return self._policy
         self._plan_if_new()
@@ -239,7 +256,7 @@ class Agent(ABC):
         return self._policy
 
     def best_policy(self) -> Policy:
-        """What ``predict`` plays: the current policy, unless the agent explores by others than the best it knows."""
+        """The policy that ``predict`` plays: the current one, unless the agent explores by others than its best."""
         return self.policy
 
     def _plan_if_new(self) -> None:
@@ -248,22 +265,30 @@ class Agent(ABC):
         release = self._board.release
         if self._policy is None or release.version != self._planned:
             self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
-            if self._policy.values is not None:
-                self._board.values = self._policy.values  # for users who come by reset
+            self._send(self.request())
+
+    def _send(self, ask: Ask | None) -> None:
+        """Ask this of users, also of those who come by reset."""
+        self._ask = ask
+        if ask is not None:
+            self._board.ask = ask
+
+    def users_to_come(self) -> int:
+        """How many users run the current policy before there may be another."""
+        return self._board.users_to_release
 
     def meet(self, users: int) -> int:
         """Let users run the current policy until there may be another, at most so many; how many did."""
         self._plan_if_new()  # only then it is known for how many
-        group = self._serve(min(users, self.users_to_plan))
+        group = self._serve(min(users, self.users_to_come()))
         self.num_timesteps += group * self.horizon
-        self.ran(group)
         return group
 
     def _serve(self, users: int) -> int:
         self._plan_if_new()
         assert self._policy is not None  # noqa: S101 - planned just now
         self._loaded = None  # from here on it knows more than what was saved
-        return self._board.serve(self._policy, users, rng=self.rng)
+        return self._board.serve(self._policy, users, self._ask, rng=self.rng)
 
     def learn(
         self,
@@ -299,20 +324,18 @@ class Agent(ABC):
             _ = self.logger  # callbacks expect one
         total = self.num_timesteps + users * horizon
         watch = watching(self, callback, total, name, progress_bar=progress_bar)
-        served, logged = 0, board.release.version
+        served, logged, written = 0, board.release.version, False
         while served < users:
             if watch is None:
                 served += self.meet(users - served)
             else:
                 served += self._serve(1)
-                going = tell(self, watch)
-                self.ran(1)
-                if not going:
+                if not tell(self, watch):
                     break
             if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
-                logged = board.release.version
+                logged, written = board.release.version, True
                 self._logs.write()
-        if self._logs.wanted and log_interval and board.release.version > logged:
+        if self._logs.wanted and log_interval and (board.release.version > logged or not written):
             self._logs.write()
         if watch is not None:
             watch.on_rollout_end()
@@ -335,7 +358,7 @@ class Agent(ABC):
         self._logs.write()
 
     def progress(self) -> dict[str, float]:
-        """What planning has to say for the logs."""
+        """Numbers of the plan, for the logs."""
         return {}
 
     # Acting ----------------------------------------------------------------------------------------------------------

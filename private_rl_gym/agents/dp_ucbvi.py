@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from private_rl_gym.agents.optimism import Bonus, check_multiplier
-from private_rl_gym.agents.ucbvi import UCBVI
-from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.optimism import Constants, Optimist, check_constants, check_multiplier
+from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.solve import Plan, greedy
 from private_rl_gym.privacy.projection import project_counts
 from private_rl_gym.privacy.release import Release
 
-__all__ = ["DPUCBVI"]
+__all__ = ["DPUCBVI", "practical_plan", "theorem_plan"]
 
 
-class DPUCBVI(UCBVI):
+class DPUCBVI(Optimist):
     """UCBVI for noisy counts: counts are projected to valid ones, and the bonus knows how noisy they are.
 
     Qiao, Wang: Near-Optimal Differentially Private Reinforcement Learning, 2023, algorithm 1 and theorem 4.1. Around
@@ -23,7 +26,7 @@ class DPUCBVI(UCBVI):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard`` (the central privatizer), ``LDPUserSide`` (the local one), or any other board.
-        bonus: ``"theory"`` for algorithm 1 as printed, where E is four times the release's error bound at beta / 3;
+        constants: ``"theory"`` for algorithm 1 as printed, where E is four times the release's error bound at beta / 3;
             ``"practical"`` for ``bonus_scale`` times the first two terms, with counts below twice their noise taken for
             unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
@@ -31,41 +34,146 @@ class DPUCBVI(UCBVI):
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
-    private = True
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "noise_scale")
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "bonus_scale", "noise_scale")
 
     def __init__(
         self,
         policy: str | None = "TabularPolicy",
         env: Any = None,
         *,
-        bonus: Bonus = "practical",
+        constants: Constants = "practical",
         bonus_scale: float = 0.3,
         noise_scale: float = 0.3,
         **options: Any,
     ) -> None:
+        check_constants(constants)
+        check_multiplier("bonus_scale", bonus_scale, "the bonus")
         check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
-        self.noise_scale = noise_scale
-        super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, **options)
+        self.constants, self.bonus_scale, self.noise_scale = constants, bonus_scale, noise_scale
+        super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
         """Lines 4 to 14 of algorithm 1."""
-        if self.bonus == "theory":
-            # The projection assumes that counts are within E / 4: lemma 5.4.
-            E = 4.0 * release.error_bound(self.beta / 3.0)
-            terms = BernsteinBonus(self.iota, error=E)
-            previous = None if self._plan is None else self._plan.q
+        if self.constants == "theory":
+            E = 4.0 * release.error_bound(
+                self.beta / 3.0
+            )  # the projection assumes that counts are within E / 4: lemma 5.4
+            m, n = project_counts(release.m, release.n, E)
+            self._plan = theorem_plan(n, m, release.r, self.iota, E, self._plan)
         else:
-            E, spread, previous = 0.0, release.noise_std["n"], None
-            terms = BernsteinBonus(
-                self.iota,
-                sampling=self.bonus_scale,
-                privacy=0.0,
-                correction=0.0,
-                unknown_below=2.0 * spread,
-                noise=self.noise_scale * spread,
-                staged=True,
+            m, n = project_counts(release.m, release.n, 0.0)
+            noise = release.noise_std["n"]
+            self._plan = practical_plan(
+                n, m, release.r, self.iota, self.bonus_scale, self.noise_scale * noise, 2.0 * noise
             )
-        m, n = project_counts(release.m, release.n, E)
-        self._plan = bernstein_induction(n, m, release.r, terms, previous)
         return self._plan.policy
+
+
+def theorem_plan(
+    n: NDArray[np.float64],  # [h, s, a]
+    m: NDArray[np.float64],  # [h, s, a, s']
+    r: NDArray[np.float64],  # [h, s, a]
+    iota: float,
+    E: float,
+    previous: Plan | None,
+) -> Plan:
+    """Algorithm 1's Q, which never rises from plan to plan; with E = 0 that of UCBVI with its second bonus.
+
+    Args:
+        n: Visits, the sums of ``m`` over next states. Where there are none, Q is H.
+        m: Transitions, none negative.
+        r: Sums of rewards.
+        iota: The logarithm in every term.
+        E: A bound on the error of counts.
+        previous: The plan before.
+    """
+    top = np.full(n.shape, np.inf) if previous is None else previous.q
+    return Plan(*_algorithm_1(n, m, r, iota, E, top))
+
+
+@compiled
+def _algorithm_1(n: Any, m: Any, r: Any, iota: float, E: float, previous: Any) -> Any:
+    H, S, A = n.shape
+    q, v, actions = np.empty((H, S, A)), np.zeros((H + 1, S)), np.empty((H, S), dtype=np.int64)
+    slack = np.zeros((H + 1, S))  # the error of a state's estimated value, squared; none at the end
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            for a in range(A):
+                N, value = n[h, s, a], float(H)
+                if N > 0.0:
+                    PV, variance, spread = _next(m[h, s, a], N, v[h + 1], slack[h + 1])
+                    bonus = (
+                        2.0 * np.sqrt(variance * iota / N)
+                        + np.sqrt(2.0 * iota / N)
+                        + 20.0 * H * S * E * iota / N
+                        + 4.0 * np.sqrt(iota) * np.sqrt(spread / N)
+                    )
+                    value = min(float(H), min(max(r[h, s, a] / N, 0.0), 1.0) + PV + bonus)
+                q[h, s, a] = min(value, previous[h, s, a])
+            slack[h, s] = _slack(n[h, s].sum(), H, S, A, E, iota)
+        greedy(q[h], v[h], actions[h])
+    return q, v, actions
+
+
+@compiled
+def _next(m: Any, N: float, v: Any, slack: Any) -> Any:
+    """Mean and variance of the next value, and mean of its slack, under the estimated transitions m / N."""
+    mean, square, spread = 0.0, 0.0, 0.0
+    for successor in range(len(m)):
+        p = m[successor] / N
+        mean += p * v[successor]
+        square += p * v[successor] ** 2
+        spread += p * slack[successor]
+    return mean, max(square - mean * mean, 0.0), spread
+
+
+@compiled
+def _slack(N: float, H: int, S: int, A: int, E: float, iota: float) -> float:
+    """min(1000^2 (H^3 S A iota^2 / N + (H^4 E^2 + H^6) S^4 A^2 iota^4 / N^2), H^2), N being visits of a state."""
+    most = float(H) * H
+    if N <= 0.0:
+        return most
+    first = float(H) ** 3 * S * A * iota**2 / N
+    second = (float(H) ** 4 * E**2 + float(H) ** 6) * float(S) ** 4 * A**2 * iota**4 / N**2
+    return min(1e6 * (first + second), most)
+
+
+def practical_plan(
+    n: NDArray[np.float64],  # [h, s, a]
+    m: NDArray[np.float64],  # [h, s, a, s']
+    r: NDArray[np.float64],  # [h, s, a]
+    iota: float,
+    scale: float,
+    noise: float = 0.0,
+    unknown_below: float = 0.0,
+) -> Plan:
+    """A part of the first two terms of the bonus, a margin for noise, and values of at most H - h.
+
+    Args:
+        n: Visits, the sums of ``m`` over next states.
+        m: Transitions, none negative.
+        r: Sums of rewards.
+        iota: The logarithm in both terms.
+        scale: Their multiplier.
+        noise: The margin is noise (H - h) / N.
+        unknown_below: Visits up to which a cell is worth H - h, whatever was seen.
+    """
+    return Plan(*_practical(n, m, r, iota, scale, noise, unknown_below))
+
+
+@compiled
+def _practical(n: Any, m: Any, r: Any, iota: float, scale: float, noise: float, unknown_below: float) -> Any:
+    H, S, A = n.shape
+    q, v, actions = np.empty((H, S, A)), np.zeros((H + 1, S)), np.empty((H, S), dtype=np.int64)
+    nothing = np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            for a in range(A):
+                N, value = n[h, s, a], float(H - h)
+                if unknown_below < N and N > 0.0:
+                    PV, variance, _ = _next(m[h, s, a], N, v[h + 1], nothing)
+                    bonus = scale * (2.0 * np.sqrt(variance * iota / N) + np.sqrt(2.0 * iota / N)) + noise * (H - h) / N
+                    value = min(float(H - h), min(max(r[h, s, a] / N, 0.0), 1.0) + PV + bonus)
+                q[h, s, a] = value
+        greedy(q[h], v[h], actions[h])
+    return q, v, actions

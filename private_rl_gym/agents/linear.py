@@ -7,54 +7,52 @@ with section 6. Theory's constants are proved in docs/proofs/linear-confidence.m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.mirror import MirrorDescent
-from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
-from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.agents.optimism import Constants, Optimist, check_constants, check_multiplier
 from private_rl_gym.planning.linear import Optimism, Regression, linear_induction
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.asks import Values
 from private_rl_gym.privacy.errors import NoError
 from private_rl_gym.privacy.linear_release import LinearRelease
 
 __all__ = ["OPPO", "UCRLVTR", "LinearOptimist", "PrivateLinOptPO", "PrivateLinOptVI"]
 
 
-class LinearOptimist(Agent):
+class LinearOptimist(Optimist):
     """What both have in common: two regressions a stage, each with a bonus for what is uncertain.
 
     Lambda is the released Gram matrix, shifted until it is positive definite whatever the noise; theta = Lambda^-1 u;
     and the bonus beta |phi|_{Lambda^-1} allows for sampling, for the shift, and for the noise in u.
     """
 
-    learns_from = "linear"
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "bonus_scale", "shift_scale")
+    statistic = "linear"
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "bonus_scale", "shift_scale")
 
     def __init__(
         self,
         policy: str | None = "TabularPolicy",
         env: Any = None,
         *,
-        bonus: Bonus = "practical",
+        constants: Constants = "practical",
         bonus_scale: float = 0.5,
         shift_scale: float = 1.0,
         **options: Any,
     ) -> None:
-        check_bonus(bonus, bonus_scale)
+        check_constants(constants)
+        check_multiplier("bonus_scale", bonus_scale, "the bonus")
         check_multiplier("shift_scale", shift_scale, "the regularizer that hides noise", zero=True)
-        self.bonus, self.bonus_scale, self.shift_scale = bonus, bonus_scale, shift_scale
-        self._plan: Optimism | None = None
+        self.constants, self.bonus_scale, self.shift_scale = constants, bonus_scale, shift_scale
         super().__init__(policy, env, **options)
 
-    def prepare(self) -> None:
-        """Forget the values of another environment."""
-        self._plan = None
+    def request(self) -> Values | None:
+        """The optimistic values, of which users report moments."""
+        return None if self._plan is None else Values(self._plan.v)
 
     def regressions(self, release: LinearRelease) -> tuple[Regression, Regression]:
         """Of the next value on phi, and of the reward on varphi, with the widths of their confidence sets."""
@@ -75,7 +73,7 @@ class LinearOptimist(Agent):
         gram, vector = getattr(release, f"gram_{which}"), getattr(release, f"vector_{which}")
         horizon, d = vector.shape
         ridge = bounds**2
-        if self.bonus == "practical":
+        if self.constants == "practical":
             shift = ridge + self.shift_scale * release.typical_norm(f"gram_{which}")
             return Regression(gram, vector, shift, self.bonus_scale * tops / 2.0, width_by_shift=self.bonus_scale)
         alpha = self.beta / 3.0
@@ -92,44 +90,18 @@ class LinearOptimist(Agent):
         self._plan = linear_induction(
             release.features,
             *self.regressions(release),
-            staged=self.bonus == "practical",
+            staged=self.constants == "practical",
             policy=policy,
             absorbing=release.absorbing,
         )
         return self._plan
 
-    @property
-    def q(self) -> NDArray[np.float64]:  # [h, s, a]
-        """The optimistic values of the current plan."""
-        _ = self.policy
-        if self._plan is None:
-            raise ValueError("These values belong to sums of another board; there are new ones with the next release.")
-        return self._plan.q
-
     def progress(self) -> dict[str, float]:
         """How large values still are, rows of the table longer than stated, and where noise was above the shift."""
-        if self._plan is None:
-            return {}
-        return {
-            "plan/largest_value": float(self._plan.v[0].max()),
-            "plan/scaled_rows": float(self._plan.scaled),
-            "plan/raised_shifts": float(self._plan.raised),
-        }
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The values of the current plan."""
-        return {} if self._plan is None else {"q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
-
-    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a saved plan."""
-        if not arrays:
-            return
-        q, v, actions = (read_only(arrays[name].copy()) for name in ("q", "v", "actions"))
-        whole = q.ndim == 3 and v.shape == (len(q) + 1, q.shape[1]) and actions.shape == q.shape[:2]
-        numbers = q.dtype == v.dtype == np.float64 and actions.dtype == np.int64
-        if not (whole and numbers and np.isfinite(q).all() and np.isfinite(v).all()):
-            raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
-        self._plan = Optimism(q, v, actions, 0, 0)
+        if not isinstance(self._plan, Optimism):  # none yet, or one that was saved
+            return super().progress()
+        numbers = {"plan/scaled_rows": float(self._plan.scaled), "plan/raised_shifts": float(self._plan.raised)}
+        return super().progress() | numbers
 
 
 class PrivateLinOptVI(LinearOptimist):
@@ -140,9 +112,9 @@ class PrivateLinOptVI(LinearOptimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: A boundary with ``statistic="linear"``, or an environment that knows features of its own.
-        bonus: ``"theory"`` for the constants of lemma 3.1, with which values are optimistic with probability 1 - beta;
-            ``"practical"`` for ``bonus_scale`` times half the largest value and the root of the shift, with values cut
-            to the range of those that may follow.
+        constants: ``"theory"`` for the constants of lemma 3.1, with which values are optimistic with probability 1 -
+            beta; ``"practical"`` for ``bonus_scale`` times half the largest value and the root of the shift, with
+            values cut to the range of those that may follow.
         bonus_scale: The multiplier of a practical bonus.
         shift_scale: The shift of a practical plan, in typical norms of the noise; theory's is two bounds on that norm.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -152,7 +124,7 @@ class PrivateLinOptVI(LinearOptimist):
         >>> from private_rl_gym.agents import PrivateLinOptVI
         >>> from private_rl_gym.wrappers import JDPBillboard
         >>> env = gym.make("PrivateRL/LinearMixture-v0", n_states=1000)
-        >>> board = JDPBillboard(env, 10.0, 1e-6, users=2000, statistic="linear", publish_every=100)
+        >>> board = JDPBillboard(env, 10.0, 1e-6, users=2000, statistic="linear", batch_size=100)
         >>> agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(2000 * 6)
         >>> agent.policy
         Policy(deterministic, H=6, S=1000, A=4)
@@ -160,8 +132,7 @@ class PrivateLinOptVI(LinearOptimist):
 
     def plan(self, release: LinearRelease) -> Policy:
         """Greedy for optimistic values, which are sent along."""
-        plan = self._evaluate(release)
-        return Policy.trusted(plan.actions, plan.q.shape[2], plan.v)
+        return self._evaluate(release).policy
 
 
 class PrivateLinOptPO(LinearOptimist):
@@ -175,8 +146,8 @@ class PrivateLinOptPO(LinearOptimist):
         eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
             board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
         eta_scale: Multiplies the default step; the theory's is 1, and slow. By default 60, and 1 with
-            ``bonus="theory"``.
-        bonus: As in ``PrivateLinOptVI``.
+            ``constants="theory"``.
+        constants: As in ``PrivateLinOptVI``.
         bonus_scale: As in ``PrivateLinOptVI``.
         shift_scale: As in ``PrivateLinOptVI``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -191,13 +162,13 @@ class PrivateLinOptPO(LinearOptimist):
         *,
         eta: float | None = None,
         eta_scale: float | None = None,
-        bonus: Bonus = "practical",
+        constants: Constants = "practical",
         **options: Any,
     ) -> None:
         self.eta = eta
-        self.eta_scale = (1.0 if bonus == "theory" else 60.0) if eta_scale is None else eta_scale
+        self.eta_scale = (1.0 if constants == "theory" else 60.0) if eta_scale is None else eta_scale
         self._mirror = MirrorDescent(self, eta, self.eta_scale)
-        super().__init__(policy, env, bonus=bonus, **options)
+        super().__init__(policy, env, constants=constants, **options)
 
     def prepare(self) -> None:
         """Begin with the uniform policy."""
@@ -214,13 +185,14 @@ class PrivateLinOptPO(LinearOptimist):
         mirror = self._mirror
         known = self._plan if mirror.logits is not None else None
         probabilities = mirror.begin() if known is None else mirror.improve(known.q)
-        return mirror.policy(self._evaluate(release, probabilities).v)
+        self._evaluate(release, probabilities)
+        return mirror.policy()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The policy, and the evaluation that the next one follows from."""
         return {**super().state(), **self._mirror.state()}
 
-    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take up a saved policy."""
         super().set_state(arrays)
         if arrays:

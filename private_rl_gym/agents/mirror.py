@@ -1,4 +1,4 @@
-"""Mirror descent over policies, in logarithms: what policy optimisation does between evaluations."""
+"""Mirror descent over policies, in logarithms: the step of policy optimisation between evaluations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MirrorDescent:
         if self._eta is not None:
             return self._eta
         board = self._agent._board
-        plans = max((board.users or 1_000_000) // board.publish_every, 1)
+        plans = max((board.users or 1_000_000) // board.batch_size, 1)
         horizon, _, n_actions = board.sizes
         return self._scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (horizon**2 * plans))
 
@@ -64,11 +64,10 @@ class MirrorDescent:
         weights = np.exp(self.logits - self.logits.max(axis=2, keepdims=True))
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
-    def policy(self, values: NDArray[np.float64] | None = None) -> Policy:
+    def policy(self) -> Policy:
         """The policy as users run it."""
         horizon, n_states, n_actions = self._agent._board.sizes
-        found = Policy.of(self.probabilities, horizon=horizon, n_states=n_states, n_actions=n_actions)
-        return found if values is None else found.with_values(values)
+        return Policy.of(self.probabilities, horizon=horizon, n_states=n_states, n_actions=n_actions)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The policy, as logarithms."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.mirror import MirrorDescent
-from private_rl_gym.agents.optimism import Bonus
+from private_rl_gym.agents.optimism import Constants
 from private_rl_gym.agents.private_ucbvi import PrivateUCBVI, hoeffding_bonus
 from private_rl_gym.planning.hoeffding import optimistic_evaluation
 from private_rl_gym.planning.policy import Policy
@@ -29,13 +29,13 @@ class PrivateUCBPO(PrivateUCBVI):
         eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
             board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
         eta_scale: Multiplies the default step; the theory's is 1, and slow.
-        bonus: As in ``PrivateUCBVI``; theory's is wider by S ln 2, because a policy's value depends on the data.
+        constants: As in ``PrivateUCBVI``; theory's is wider by S ln 2, because a policy's value depends on the data.
         bonus_scale: As in ``PrivateUCBVI``.
         noise_scale: As in ``PrivateUCBVI``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "eta", "eta_scale", "bonus", "bonus_scale", "noise_scale")
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "eta", "eta_scale", "constants", "bonus_scale", "noise_scale")
 
     def __init__(
         self,
@@ -44,15 +44,15 @@ class PrivateUCBPO(PrivateUCBVI):
         *,
         eta: float | None = None,
         eta_scale: float | None = None,
-        bonus: Bonus = "practical",
+        constants: Constants = "practical",
         bonus_scale: float = 0.02,
         noise_scale: float = 0.1,
         **options: Any,
     ) -> None:
         self.eta = eta
-        self.eta_scale = (1.0 if bonus == "theory" else 20.0) if eta_scale is None else eta_scale
+        self.eta_scale = (1.0 if constants == "theory" else 20.0) if eta_scale is None else eta_scale
         self._mirror = MirrorDescent(self, eta, self.eta_scale)
-        super().__init__(policy, env, bonus=bonus, bonus_scale=bonus_scale, noise_scale=noise_scale, **options)
+        super().__init__(policy, env, constants=constants, bonus_scale=bonus_scale, noise_scale=noise_scale, **options)
 
     def prepare(self) -> None:
         """Begin with the uniform policy."""
@@ -69,7 +69,7 @@ class PrivateUCBPO(PrivateUCBVI):
         if mirror.logits is None:
             mirror.begin()
             return mirror.policy()
-        P, R, width, known = hoeffding_bonus(self, release, uniform=self.bonus == "theory")
+        P, R, width, known = hoeffding_bonus(self, release, uniform=self.constants == "theory")
         width = np.where(known, width, float(self.horizon))
         mirror.improve(optimistic_evaluation(P * known[..., None], R * known, width, mirror.policy()))
         return mirror.policy()

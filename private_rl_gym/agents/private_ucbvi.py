@@ -24,7 +24,7 @@ class PrivateUCBVI(NoisyOptimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
-        bonus: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
+        constants: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
             the code), ``"practical"`` for ``bonus_scale`` times the sampling term, with counts below twice their noise
             taken for unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
@@ -55,7 +55,7 @@ def hoeffding_bonus(agent: Any, release: Release, *, uniform: bool = False) -> M
     T = (agent._board.users or 1_000_000) * H
     half = agent.beta / 2.0
     L = math.sqrt(((S * math.log(2.0) if uniform else 0.0) + math.log(4.0 * n.size * T / half)) / 2.0)
-    if agent.bonus == "theory":
+    if agent.constants == "theory":
         E = release.error_bound(half)
         N = np.maximum(n + E, 1.0)
         width = (H + 1.0) * L / np.sqrt(N) + (3.0 + (S + 2.0) * H) * E / N

@@ -26,9 +26,9 @@ class PUCB(NoisyOptimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, or any other board.
-        bonus: ``"theory"`` for PrivQ as printed, where E is the release's error bound at beta / 4; ``"practical"`` for
-            ``bonus_scale`` times the sampling term, with counts below twice their noise taken for unknown, and a margin
-            of ``noise_scale`` times the noise's standard deviation.
+        constants: ``"theory"`` for PrivQ as printed, where E is the release's error bound at beta / 4; ``"practical"``
+            for ``bonus_scale`` times the sampling term, with counts below twice their noise taken for unknown, and a
+            margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
         noise_scale: The multiplier of its margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -42,7 +42,7 @@ class PUCB(NoisyOptimist):
         """Algorithm 3."""
         n, H, S = release.n, self.horizon, release.n.shape[1]
         T, beta = self._board.users or 1_000_000, self.beta / 4.0
-        theory = self.bonus == "theory"
+        theory = self.constants == "theory"
         spread = release.noise_std["n"]
         E = release.error_bound(beta) if theory else 0.0
         known = n >= max(2.0 * (E if theory else spread), 1.0)

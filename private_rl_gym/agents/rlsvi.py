@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.optimism import Bonus, check_bonus, check_multiplier
+from private_rl_gym.agents.optimism import Constants, check_constants, check_multiplier
 from private_rl_gym.planning.hoeffding import estimates
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import backward_induction, optimistic_backward_induction
 from private_rl_gym.privacy.conversion import gaussian_epsilon
-from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.guarantee import Covers, Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
@@ -34,17 +35,18 @@ class RLSVI(Agent):
         policy: ``"TabularPolicy"``.
         env: An environment or an open board, for which its account is proved. On other boards it learns from what they
             publish, and the promise is theirs.
-        bonus: ``"theory"`` for the paper's variance, which protects and learns next to nothing in any number of users
-            that there are; ``"practical"`` for a small part of it, which learns and protects next to nobody. The
+        constants: ``"theory"`` for the paper's variance, which protects and learns next to nothing in any number of
+            users that there are; ``"practical"`` for a small part of it, which learns and protects next to nobody. The
             guarantee says how much.
-        beta_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2; by default 1, or 1e-5 where ``bonus`` is
+        variance_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2; by default 1, or 1e-5 where
+            ``constants`` is
             ``"practical"``.
         clip: Cut every value to [0, H - h] before the stage above it is planned. The guarantee is the same.
         delta: Of the guarantee.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "bonus", "beta_scale", "clip", "delta")
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "variance_scale", "clip", "delta")
     secret_randomness = True
     private = False  # its own noise is the privacy
 
@@ -53,20 +55,21 @@ class RLSVI(Agent):
         policy: str | None = "TabularPolicy",
         env: Any = None,
         *,
-        bonus: Bonus = "practical",
-        beta_scale: float | None = None,
+        constants: Constants = "practical",
+        variance_scale: float | None = None,
         clip: bool = False,
         delta: float = 1e-5,
         **options: Any,
     ) -> None:
-        if beta_scale is None:
-            beta_scale = 1.0 if bonus == "theory" else 1e-5
-        check_bonus(bonus, 1.0)
-        check_multiplier("beta_scale", beta_scale, "a variance")
+        if variance_scale is None:
+            variance_scale = 1.0 if constants == "theory" else 1e-5
+        check_constants(constants)
+        check_multiplier("variance_scale", variance_scale, "a variance")
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta is {delta}: the guarantee of Gaussian noise needs one in (0, 1).")
-        self.bonus, self.beta_scale, self.clip, self.delta = bonus, beta_scale, clip, delta
+        self.constants, self.variance_scale, self.clip, self.delta = constants, variance_scale, clip, delta
         self._squared_mu, self._rate, self._plans = 0.0, 0.0, 0
+        self._observer: Callable[[Release, NDArray[np.float64], NDArray[np.float64]], None] | None = None
         self._seeded = False  # whether any noise so far could be drawn again
         super().__init__(policy, env, **options)
 
@@ -90,13 +93,19 @@ class RLSVI(Agent):
         if release.users and self._protects:  # every plan that knows of users spends, whoever asked for it
             self._seeded |= self.seed is not None
             self._squared_mu += 2.0 * H / beta
-            self._rate += _printed_rate(H, S, A, self.beta_scale)
+            self._rate += _printed_rate(H, S, A, self.variance_scale)
             self._plans += 1
+        if self._observer is not None:
+            self._observer(release, R, noise)
         return P, R, noise
+
+    def observe(self, observer: Callable[[Release, NDArray[np.float64], NDArray[np.float64]], None] | None) -> None:
+        """Show an auditor every plan: the release, the estimated rewards, and the noise that protects."""
+        self._observer = observer
 
     def noise_variance(self, user: int) -> float:
         """beta_k: the variance of a value before user k, times its visits plus one."""
-        return self.beta_scale * _beta(*self._board.sizes, user)
+        return self.variance_scale * _beta(*self._board.sizes, user)
 
     @property
     def _protects(self) -> bool:
@@ -116,12 +125,12 @@ class RLSVI(Agent):
         tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
         printed = self._rate + 2.0 * math.sqrt(self._rate * math.log(1.0 / self.delta))
         return Guarantee(
-            "JDP",
+            TrustModel.JDP,
             min(printed, tight),
             self.delta,
             users,
             "Gaussian noise on the values that actions are chosen by",
-            covers="rewards",
+            covers=Covers.REWARDS,
             notes=(f"rewards only; printed bound {printed:.4g}, tight account {tight:.4g}", "grows with users"),
             seeded=self._seeded or self.seed is not None,
         )
@@ -153,23 +162,23 @@ def _beta(horizon: int, n_states: int, n_actions: int, user: int) -> float:
 
 
 def printed_epsilon(
-    horizon: int, n_states: int, n_actions: int, users: int, delta: float, beta_scale: float = 1.0
+    horizon: int, n_states: int, n_actions: int, users: int, delta: float, variance_scale: float = 1.0
 ) -> float:
     """Corollary 14 of the paper; Renyi divergences are inversely proportional to the variance."""
-    rate = users * _printed_rate(horizon, n_states, n_actions, beta_scale)
+    rate = users * _printed_rate(horizon, n_states, n_actions, variance_scale)
     return rate + 2.0 * math.sqrt(rate * math.log(1.0 / delta))
 
 
-def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, beta_scale: float = 1.0) -> float:
+def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, variance_scale: float = 1.0) -> float:
     """The Gaussian account: a user moves one mean a stage by at most 1 / N, under noise of variance beta_k / (N + 1).
 
     At worst N = 1, and mu^2 is the sum over k and h of 2 / beta_k. Proof: docs/proofs/rlsvi.md.
     """
     k = np.arange(1.0, users + 1.0)
-    beta = beta_scale * 0.5 * n_states * horizon**3 * np.log(2.0 * horizon * n_states * n_actions * k)
+    beta = variance_scale * 0.5 * n_states * horizon**3 * np.log(2.0 * horizon * n_states * n_actions * k)
     return float(np.sqrt((2.0 * horizon / beta).sum()))
 
 
-def _printed_rate(horizon: int, n_states: int, n_actions: int, beta_scale: float) -> float:
+def _printed_rate(horizon: int, n_states: int, n_actions: int, variance_scale: float) -> float:
     """What one plan adds to the Renyi divergence of order alpha, over alpha: lemma 12 of the paper."""
-    return 2.0 * n_actions / (beta_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))
+    return 2.0 * n_actions / (variance_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))

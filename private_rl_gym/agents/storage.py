@@ -13,13 +13,14 @@ import numpy as np
 from gymnasium import spaces
 
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.asks import ASKS
 
 if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent
 
 __all__ = ["load", "save"]
 
-FORMAT = 2
+FORMAT = 3
 LARGEST = 2**33
 """Bytes; a file that says it holds more is no agent."""
 A = TypeVar("A", bound="Agent")
@@ -29,16 +30,16 @@ Target = str | os.PathLike[str] | IO[bytes]
 
 
 def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> None:
-    """Write what an agent learned; a missing ending becomes ``.zip``, as in Stable-Baselines3."""
+    """Write down an agent; a missing ending becomes ``.zip``, as in Stable-Baselines3."""
     unknown = sorted(exclude - {*agent.saved_arguments, "seed", "verbose"})
     if unknown:
         raise ValueError(f"exclude names {', '.join(unknown)}, which is not saved.")
     arrays = {}
     if agent.board is not None or agent._policy is not None:
-        policy = agent.policy  # planned from the newest release
+        policy = agent.best_policy() if agent.plans_batches else agent.policy  # planned from the newest release
         arrays["policy"] = policy.table
-        if policy.values is not None:
-            arrays["values"] = policy.values
+        if agent.ask is not None:
+            arrays |= {f"ask/{name}": array for name, array in agent.ask.arrays().items()}
     arrays |= {f"state/{name}": array for name, array in agent.state().items()}
     secret = agent.secret_randomness and (agent.seed is None or "seed" in exclude)
     about = {
@@ -49,6 +50,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         "verbose": 0 if "verbose" in exclude else agent.verbose,
         "num_timesteps": agent.num_timesteps,
         "planned": agent._planned,
+        "ask": None if agent.ask is None else type(agent.ask).__name__,
         "board": None if agent.board is None else agent.board.identity,
         "sizes": None if agent.board is None else list(agent.board.sizes),
         "spaces": _spaces(agent),
@@ -103,9 +105,10 @@ def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, see
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]
         agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
-        if "values" in arrays:
-            agent._policy = agent._policy.with_values(arrays["values"])
         agent._planned = about["planned"]
+        if about["ask"] is not None:
+            asked = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("ask/")}
+            agent._ask = ASKS[about["ask"]].of(asked).checked(horizon, n_states, n_actions)
     agent._loaded = about["board"], state, about["planned"], agent._policy
     if agent.board is None and about["spaces"] is not None:
         sizes, start, n_actions, first = about["spaces"]
@@ -123,12 +126,13 @@ _ABOUT: dict[str, tuple[type, ...]] = {
     "verbose": (int,),
     "num_timesteps": (int,),
     "planned": (int, type(None)),
+    "ask": (str, type(None)),
     "board": (str, type(None)),
     "sizes": (list, type(None)),
     "spaces": (list, type(None)),
     "streams": (dict, type(None)),
 }
-"""What a file says of itself: exactly these names, with values of exactly these types."""
+"""The contents of a file's description: exactly these names, with values of exactly these types."""
 
 
 def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.optimism import Bonus, check_bonus, log_factor
-from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
+from private_rl_gym.agents.dp_ucbvi import practical_plan, theorem_plan
+from private_rl_gym.agents.optimism import Constants, Optimist, check_constants, check_multiplier
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.solve import Plan, optimistic_backward_induction
 from private_rl_gym.privacy.release import Release
@@ -17,7 +15,7 @@ from private_rl_gym.privacy.release import Release
 __all__ = ["UCBVI"]
 
 
-class UCBVI(Agent):
+class UCBVI(Optimist):
     """Plan in the model that the counts suggest, with a bonus for what is uncertain.
 
     Azar, Osband, Munos: Minimax Regret Bounds for Reinforcement Learning, 2017; with stage-dependent counts, as in the
@@ -30,9 +28,9 @@ class UCBVI(Agent):
         policy: ``"TabularPolicy"``.
         env: A boundary or an environment; see :class:`~private_rl_gym.agents.base.Agent`.
         variant: ``"bernstein"`` or ``"hoeffding"``.
-        bonus: ``"theory"`` for the theorem's constants, with which values are optimistic with probability 1 - beta and
-            nothing is learned in any number of users that there are; ``"practical"`` for ``bonus_scale`` times the main
-            terms alone.
+        constants: ``"theory"`` for the theorem's constants, with which values are optimistic with probability 1 - beta
+            and nothing is learned in any number of users that there are; ``"practical"`` for ``bonus_scale`` times the
+            main terms alone.
         bonus_scale: The multiplier of a practical bonus; by default 0.3, or 0.02 for ``"hoeffding"``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
 
@@ -45,7 +43,7 @@ class UCBVI(Agent):
     """
 
     private = False
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "variant", "bonus", "bonus_scale")
+    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "variant", "constants", "bonus_scale")
 
     def __init__(
         self,
@@ -53,7 +51,7 @@ class UCBVI(Agent):
         env: Any = None,
         *,
         variant: Literal["bernstein", "hoeffding"] = "bernstein",
-        bonus: Bonus = "practical",
+        constants: Constants = "practical",
         bonus_scale: float | None = None,
         **options: Any,
     ) -> None:
@@ -61,58 +59,32 @@ class UCBVI(Agent):
             raise ValueError(f"variant is {variant!r}: choose 'bernstein' or 'hoeffding'.")
         if bonus_scale is None:
             bonus_scale = 0.3 if variant == "bernstein" else 0.02
-        check_bonus(bonus, bonus_scale)
-        self.variant, self.bonus, self.bonus_scale = variant, bonus, bonus_scale
-        self._plan: Plan | None = None
+        check_constants(constants)
+        check_multiplier("bonus_scale", bonus_scale, "the bonus")
+        self.variant, self.constants, self.bonus_scale = variant, constants, bonus_scale
         super().__init__(policy, env, **options)
-
-    def prepare(self) -> None:
-        """Forget the Q of another environment."""
-        self._plan = None
-
-    @property
-    def iota(self) -> float:
-        """log(30 H S A T / beta), T being all steps of all users."""
-        return log_factor(self)
 
     def plan(self, release: Release) -> Policy:
         """Backward induction with the bonus; theory's Q never rises from one release to the next."""
-        theory = self.bonus == "theory"
-        previous = self._plan.q if theory and self._plan is not None else None
-        scale = 1.0 if theory else self.bonus_scale
-        if self.variant == "bernstein":
-            terms = BernsteinBonus(
-                self.iota, sampling=scale, privacy=float(theory), correction=float(theory), staged=not theory
-            )
-            self._plan = bernstein_induction(release.n, release.m, release.r, terms, previous)
+        theory = self.constants == "theory"
+        if self.variant == "hoeffding":
+            self._plan = self._hoeffding(release, 1.0 if theory else self.bonus_scale, theory=theory)
+        elif theory:
+            self._plan = theorem_plan(release.n, release.m, release.r, self.iota, 0.0, self._plan)
         else:
-            n = np.maximum(release.n, 1.0)
-            width = scale * self.horizon * np.sqrt(2.0 * self.iota / n)
-            width[release.n < 1.0] = self.horizon
-            P, r = release.m / n[..., None], np.clip(release.r / n, 0.0, 1.0)
-            ceiling = float(self.horizon) if theory else None
-            self._plan = optimistic_backward_induction(P, r, width, ceiling=ceiling, previous=previous)
+            self._plan = practical_plan(release.n, release.m, release.r, self.iota, self.bonus_scale)
         return self._plan.policy
 
-    @property
-    def q(self) -> NDArray[np.float64]:  # [h, s, a]
-        """The optimistic values of the current plan."""
-        _ = self.policy
-        assert self._plan is not None  # noqa: S101 - planned just now
-        return self._plan.q
-
-    def progress(self) -> dict[str, float]:
-        """How large the optimistic values still are."""
-        return {} if self._plan is None else {"plan/largest_value": float(self._plan.v[0].max())}
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The Q that must not rise."""
-        return {} if self._plan is None else {"q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
-
-    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up a saved Q."""
-        if arrays:
-            H, S, _ = arrays["q"].shape
-            if arrays["v"].shape != (H + 1, S) or arrays["actions"].shape != (H, S):
-                raise ValueError("The saved plan is damaged: its arrays do not fit each other.")
-            self._plan = Plan(arrays["q"], arrays["v"], arrays["actions"])
+    def _hoeffding(self, release: Release, scale: float, *, theory: bool) -> Plan:
+        """Q = min(H - h, r + P V + H sqrt(2 iota / N)): bonus 1."""
+        N = np.maximum(release.n, 1.0)
+        bonus = scale * self.horizon * np.sqrt(2.0 * self.iota / N)
+        bonus[release.n < 1.0] = self.horizon
+        P, r = release.m / N[..., None], np.clip(release.r / N, 0.0, 1.0)
+        return optimistic_backward_induction(
+            P,
+            r,
+            bonus,
+            ceiling=float(self.horizon) if theory else None,
+            previous=self._plan.q if theory and self._plan is not None else None,
+        )

@@ -15,7 +15,8 @@ from rich.table import Table
 from private_rl_gym.commands.runs import value_of
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import auditing, figures
-from private_rl_gym.experiments.auditing import Plan, Report, everything
+from private_rl_gym.experiments.auditing import AuditConfig, Report, everything
+from private_rl_gym.experiments.auditing.figure import tradeoff_figure
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.engines import Engine, engine_named
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError
@@ -62,7 +63,7 @@ def audit(
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     option: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other option, as `boundary.counting=binary-tree` or `agent.bonus=theory`."),
+        typer.Option("--set", help="Any other option, as `boundary.counting=binary-tree` or `agent.constants=theory`."),
     ] = None,
     config: Annotated[
         Path | None,
@@ -92,7 +93,7 @@ def audit(
         plan = _plan_of(config, target)
     else:
         choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [])
-        plan = Plan(
+        plan = AuditConfig(
             **choices,
             target=target,
             statistic=statistic,
@@ -168,11 +169,11 @@ def _choices(
     return found
 
 
-def _plan_of(path: Path, target: str | None) -> Plan:
+def _plan_of(path: Path, target: str | None) -> AuditConfig:
     """What a report says was audited. It is data: code that it names runs only where the command line names it too."""
     try:
         content = json.loads(path.read_text())
-        plan = Plan.from_dict(content["config"])
+        plan = AuditConfig.from_dict(content["config"])
     except GridError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
@@ -184,10 +185,10 @@ def _plan_of(path: Path, target: str | None) -> Plan:
     return plan
 
 
-def _command(plan: Plan) -> str:
+def _command(plan: AuditConfig) -> str:
     """What to type to do it again."""
     words = ["private-rl-gym", "audit"]
-    default = Plan()
+    default = AuditConfig()
     options = dict(plan.boundary.options)
     words += ["--boundary", plan.boundary.name]
     for name in ("epsilon", "delta"):
@@ -214,11 +215,11 @@ def _command(plan: Plan) -> str:
 
 def _write(report: Report, out: Path) -> Path:
     """The report, and the figure where figures can be drawn."""
-    folder = out / digest(report.plan.to_dict()).hex()[:12]
+    folder = out / digest(report.config.to_dict()).hex()[:12]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.json").write_text(json.dumps(_finite(report.to_dict()), indent=2) + "\n")
-        figures.save(figures.tradeoff_figure(report), folder / "tradeoff")
+        figures.save(tradeoff_figure(report), folder / "tradeoff")
     except OSError as error:
         raise GridError(f"--out {out}: cannot be written to ({error.strerror or type(error).__name__}).") from None
     except GridError as error:  # no matplotlib: the verdict stands without a picture
@@ -236,14 +237,14 @@ def _print(report: Report, folder: Path) -> None:
     found.add_column("by")
     for result in report.results:
         gaussian = "" if result.gaussian is None else f"{result.gaussian:.3f}"
-        claimed = f"{result.promise.epsilon:.4g}"
-        found.add_row(result.said, claimed, f"{result.epsilon:.3f}", gaussian, result.detail)
+        claimed = f"{result.claim.epsilon:.4g}"
+        found.add_row(result.title, claimed, f"{result.epsilon:.3f}", gaussian, result.detail)
     console.print(found)
     console.print(report.verdict, style="bold red" if report.broken else "bold", highlight=False, soft_wrap=True)
     if (folder / "tradeoff.png").exists():
         console.print(f"The figure: {folder / 'tradeoff.png'}", highlight=False, soft_wrap=True)
     console.print(f"The report: {folder / 'report.json'}", highlight=False, soft_wrap=True)
-    console.print(f"Again: {_command(report.plan)}", style="dim", highlight=False, soft_wrap=True)
+    console.print(f"Again: {_command(report.config)}", style="dim", highlight=False, soft_wrap=True)
 
 
 def _audit_all(engine: Engine, runs: int, seed: int, out: Path) -> None:

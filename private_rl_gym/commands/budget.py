@@ -26,7 +26,7 @@ def budget(
     actions: Annotated[int, typer.Option(help="Number of actions, A.")],
     epsilon: Annotated[float, typer.Option(help="What each user is promised.")],
     delta: Annotated[float, typer.Option(help="0 leaves pure mechanisms only.")] = 0.0,
-    publish_every: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
+    batch_size: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
     beta: Annotated[float, typer.Option(help="Probability that the error bound fails.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for machines.")] = False,
 ) -> None:
@@ -38,7 +38,7 @@ def budget(
     Example: `private-rl-gym budget --users 50000 --horizon 20 --states 6 --actions 2 --epsilon 1 --delta 1e-6`
     """
     try:
-        plan = Deployment(users, horizon, states, actions, epsilon, delta, publish_every, beta)
+        plan = Deployment(users, horizon, states, actions, epsilon, delta, batch_size, beta)
     except (ValueError, TypeError) as error:
         typer.echo(f"private-rl-gym budget: {error}", err=True)
         raise typer.Exit(2) from None

@@ -1,4 +1,4 @@
-"""``plot`` and ``table``: what a sweep found, drawn and written down."""
+"""``plot`` and ``table``: the outcome of a sweep, drawn and written down."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 
 
 def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
-    """Every figure in every format, numbers, tables, and the report: the regret figure first, the report last."""
+    """Every figure in every format, numbers, tables, and the report: the main figure first, the report last."""
     found = list(store.read(grid.cells))
     curves = _curves(grid, store)
     try:
         out.mkdir(parents=True, exist_ok=True)
         paths = []
-        for name, draw in figures.FIGURES.items():
-            paths += figures.save(draw(curves, grid.title), out / name)
+        for name, figure in figures.of_grid(grid, curves).items():
+            paths += figures.save(figure, out / name)
         (out / "curves.csv").write_text(summary.curves_csv(curves), "utf-8")
         for kind, write in WRITERS.items():
             (out / f"table.{ENDINGS[kind]}").write_text(write(curves), "utf-8")

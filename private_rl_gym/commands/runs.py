@@ -21,7 +21,8 @@ from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.engines import Answer, engine_named
 from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, read_table
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError
-from private_rl_gym.experiments.store import Record, Store, unpack
+from private_rl_gym.experiments.record import Record
+from private_rl_gym.experiments.store import Store
 
 __all__ = ["list_", "show", "sweep", "train"]
 
@@ -71,7 +72,7 @@ def train(
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 10 if nothing is said.")] = None,
     delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
     users: Annotated[int, typer.Option(help="How many users come.")] = 10_000,
-    publish_every: Annotated[int | None, typer.Option(help="Users in a batch; 100 if nothing is said.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Users in a batch; 100 if nothing is said.")] = None,
     seed: Annotated[int, typer.Option(help="Which of several runs.")] = 0,
     option: Annotated[
         list[str] | None,
@@ -93,7 +94,7 @@ def train(
 
     Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
     """
-    given = _from_options(environment, agent, boundary, epsilon, delta, users, publish_every, seed, option or [])
+    given = _from_options(environment, agent, boundary, epsilon, delta, users, batch_size, seed, option or [])
     if config is not None:
         given = _over(read_table(config), given, context)
     cells = grid_of(given).cells
@@ -107,25 +108,25 @@ def train(
     start = time.perf_counter()
     with progress() as bar:
         task = None if bar is None else bar.add_task(cells[0].agent.name, total=cells[0].users)
-        outcome, trained = train_cell(
+        record, trained = train_cell(
             cells[0], lambda served: None if bar is None or task is None else bar.update(task, completed=served)
         )
     seconds = time.perf_counter() - start
     if save is not None:
         trained.save(save)
     if as_json:
-        typer.echo(json.dumps(outcome.about, indent=2))
+        typer.echo(json.dumps(record.about, indent=2))
         return
-    about = outcome.about
+    about = record.about
     config_of = about["config"]
     lost = about["regret"] / config_of["users"]
     rows = {
         "environment": _said(config_of["environment"]),
         "agent": _said(config_of["agent"]),
-        "promise": about["promise"],
+        "guarantee": about["guarantee"],
         "users": f"{config_of['users']:,}",
         "regret": f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f} a user",
-        "last policy loses": f"{about['last_gap']:.4f} a user",
+        "best policy loses": f"{about['deployed_gap']:.4f} a user",
         "time": f"{seconds:.1f} s",
     }
     if save is not None:
@@ -140,17 +141,14 @@ def _from_options(
     epsilon: float | None,
     delta: float | None,
     users: int,
-    publish_every: int | None,
+    batch_size: int | None,
     seed: int,
     options: list[str],
 ) -> dict[str, Any]:
     """The options of ``train`` as a grid of one cell."""
     kind = BOUNDARIES.find(boundary, "--boundary").name
-    batch = "batch_size" if kind == "sdp" else "publish_every"
-    stack: dict[str, Any] = {
-        "name": kind,
-        batch: (min(1000, users) if kind == "sdp" else 100) if publish_every is None else publish_every,
-    }
+    usual = min(1000, users) if kind == "sdp" else 100
+    stack: dict[str, Any] = {"name": kind, "batch_size": usual if batch_size is None else batch_size}
     if kind != "open":
         stack["epsilon"] = 10.0 if epsilon is None else epsilon
         if delta is not None or kind != "ldp":
@@ -188,7 +186,7 @@ def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) 
     for part, names in (
         ("environment", ("environment", "option")),
         ("agent", ("agent", "option")),
-        ("boundary", ("boundary", "epsilon", "delta", "publish_every", "option")),
+        ("boundary", ("boundary", "epsilon", "delta", "batch_size", "option")),
     ):
         if part in table and typed(*names):
             raise GridError(
@@ -294,7 +292,7 @@ def show(
 ) -> None:
     """Print one record: its configuration, its promise, and its regret over time."""
     path = Path(run)
-    record: Record = unpack(path.stem, path.read_bytes()) if path.is_file() else Store(store).get(run)
+    record: Record = Record.from_bytes(path.stem, path.read_bytes()) if path.is_file() else Store(store).get(run)
     about = record.about
     if as_json:
         curves = {"users": record.users.tolist(), "regret": record.regret.tolist(), "noise": record.noise.tolist()}
@@ -307,9 +305,9 @@ def show(
             **{part: _said(config[part]) for part in ("environment", "boundary", "agent")},
             "users": f"{config['users']:,}",
             "seed": str(config["seed"]),
-            "promise": about["promise"],
+            "guarantee": about["guarantee"],
             "regret": f"{about['regret']:,.1f} of at most {about['optimal_value'] * config['users']:,.1f}",
-            "last policy loses": f"{about['last_gap']:.4f} a user",
+            "best policy loses": f"{about['deployed_gap']:.4f} a user",
             "package": about["package"],
         }
     )

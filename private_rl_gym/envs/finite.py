@@ -1,4 +1,4 @@
-"""What every known finite model says of itself, however it is stored."""
+"""The common part of known finite models, however they are stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from private_rl_gym.planning.sampling import SamplingTables, tape_length
 
 if TYPE_CHECKING:
     from private_rl_gym.planning.simulate import Trajectories
-    from private_rl_gym.planning.solve import Plan
+    from private_rl_gym.planning.solve import Outcomes, Plan
 
 __all__ = ["FiniteModel", "RewardLaw", "initial_distribution"]
 
@@ -61,20 +61,16 @@ class FiniteModel(ABC):
         """The arrays that make the model what it is."""
 
     @abstractmethod
-    def _solve(self) -> Plan:
-        """Optimal values, by backward induction."""
+    def _outcomes(self) -> Outcomes:
+        """The transitions, as solvers take them."""
+
+    @cached_property
+    def _packed_outcomes(self) -> Outcomes:
+        return self._outcomes()
 
     @abstractmethod
     def _tables(self) -> SamplingTables:
-        """The outcomes, packed."""
-
-    @abstractmethod
-    def _evaluate(self, policy: Policy) -> NDArray[np.float64]:  # [h, s], h = 0..H
-        """The values of a policy."""
-
-    @abstractmethod
-    def _occupancy(self, policy: Policy) -> NDArray[np.float64]:  # [h, s, a]
-        """The visits of a policy."""
+        """The outcomes, as simulators take them."""
 
     def policy(self, table: Policy | ArrayLike) -> Policy:
         """``table`` as a policy for this model: see :meth:`private_rl_gym.planning.Policy.of`."""
@@ -83,7 +79,9 @@ class FiniteModel(ABC):
     @cached_property
     def optimum(self) -> Plan:
         """Optimal values and an optimal policy, by backward induction."""
-        plan = self._solve()
+        from private_rl_gym.planning.solve import backward_induction
+
+        plan = backward_induction(self._packed_outcomes, self.rewards, self.horizon)
         for array in (plan.q, plan.v, plan.actions):
             read_only(array)
         return plan
@@ -102,15 +100,19 @@ class FiniteModel(ABC):
 
     def values_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s], h = 0..H
         """The expected return of a policy from every stage and state on."""
-        return self._evaluate(self.policy(policy))
+        from private_rl_gym.planning.solve import evaluate_policy
+
+        return evaluate_policy(self._packed_outcomes, self.rewards, self.policy(policy))
 
     def occupancy_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s, a]
         """The probability that a policy is in state s and does a at stage h."""
-        return self._occupancy(self.policy(policy))
+        from private_rl_gym.planning.solve import occupancy
+
+        return occupancy(self._packed_outcomes, self.initial, self.policy(policy))
 
     @cached_property
     def tables(self) -> SamplingTables:
-        """What turns a user's tape into her answers."""
+        """The tables that turn a user's tape into her answers."""
         return self._tables()
 
     @property

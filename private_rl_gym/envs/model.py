@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
+from private_rl_gym.envs.toy_text import read_toy_text
 from private_rl_gym.planning.arrays import (
     as_array,
     as_distributions,
@@ -16,13 +17,12 @@ from private_rl_gym.planning.arrays import (
     positive_integer,
     read_only,
 )
-from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import SamplingTables
 
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from private_rl_gym.planning.solve import Plan
+    from private_rl_gym.planning.solve import Outcomes
 
 __all__ = ["RewardLaw", "TabularModel"]
 
@@ -140,9 +140,7 @@ class TabularModel(FiniteModel):
             >>> round(TabularModel.from_gym(lake, horizon=100).optimal_value(), 4)
             0.7442
         """
-        from private_rl_gym.envs.toy_text import read_toy_text
-
-        return read_toy_text(env, horizon, reward_range)
+        return cls(**read_toy_text(env, horizon, reward_range))
 
     @property
     def stationary(self) -> bool:
@@ -158,20 +156,10 @@ class TabularModel(FiniteModel):
         """The arrays that make the model what it is."""
         return self.transitions, self.rewards, self.initial
 
-    def _solve(self) -> Plan:
-        from private_rl_gym.planning.solve import backward_induction
+    def _outcomes(self) -> Outcomes:
+        from private_rl_gym.planning.solve import Outcomes
 
-        return backward_induction(self.transitions, self.rewards, self.horizon)
-
-    def _evaluate(self, policy: Policy) -> NDArray[np.float64]:
-        from private_rl_gym.planning.solve import evaluate_policy
-
-        return evaluate_policy(self.transitions, self.rewards, policy)
-
-    def _occupancy(self, policy: Policy) -> NDArray[np.float64]:
-        from private_rl_gym.planning.solve import occupancy
-
-        return occupancy(self.transitions, self.initial, policy)
+        return Outcomes.of(self.transitions)
 
     def _tables(self) -> SamplingTables:
         return SamplingTables.build(

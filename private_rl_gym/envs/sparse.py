@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
 from private_rl_gym.planning.arrays import EXACT, TOLERANCE, as_array, check_unit_interval, positive_integer, read_only
 from private_rl_gym.planning.features import check_dense
-from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import SamplingTables
 
 if TYPE_CHECKING:
-    from private_rl_gym.planning.solve import Plan
-    from private_rl_gym.planning.sparse import Packed
+    from private_rl_gym.planning.solve import Outcomes
 
 __all__ = ["SparseModel"]
 
@@ -110,23 +108,13 @@ class SparseModel(FiniteModel):
         return self.offsets, self.successors, self.probabilities, self.rewards, self.initial
 
     @property
-    def _packed(self) -> Packed:
+    def _packed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         return self.offsets, self.successors, self.probabilities
 
-    def _solve(self) -> Plan:
-        from private_rl_gym.planning.sparse import sparse_backward_induction
+    def _outcomes(self) -> Outcomes:
+        from private_rl_gym.planning.solve import Outcomes
 
-        return sparse_backward_induction(self._packed, self.rewards, self.horizon)
-
-    def _evaluate(self, policy: Policy) -> NDArray[np.float64]:
-        from private_rl_gym.planning.sparse import sparse_values
-
-        return sparse_values(self._packed, self.rewards, policy)
-
-    def _occupancy(self, policy: Policy) -> NDArray[np.float64]:
-        from private_rl_gym.planning.sparse import sparse_occupancy
-
-        return sparse_occupancy(self._packed, self.initial, policy)
+        return Outcomes(*self._packed, self.n_states, self.n_actions)
 
     def _tables(self) -> SamplingTables:
         stages = 1 if self.stationary else self.horizon

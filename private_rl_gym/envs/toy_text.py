@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.planning.arrays import positive_integer
 
 __all__ = ["read_toy_text"]
@@ -16,8 +15,8 @@ __all__ = ["read_toy_text"]
 
 def read_toy_text(
     env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None
-) -> TabularModel:
-    """The model behind ``env.unwrapped.P``: see :meth:`TabularModel.from_gym`."""
+) -> dict[str, Any]:
+    """The arguments of the model behind ``env.unwrapped.P``: see :meth:`TabularModel.from_gym`."""
     if not isinstance(env, gym.Env):
         raise TypeError(f"from_gym reads an environment, not {env!r}: make it first, with gym.make.")
     bare = env.unwrapped
@@ -46,13 +45,13 @@ def read_toy_text(
                 P[s, a, target] += probability
                 weighted[s, a, target] += probability * (reward - low) / (high - low)
     rewards = np.divide(weighted, P, out=np.zeros_like(P), where=P > 0)
-    return TabularModel(
-        P,
-        initial=np.append(initial, np.zeros(len(P) - S)),
-        horizon=H,
-        reward_law="fixed",
-        outcome_rewards=np.clip(rewards, 0.0, 1.0),  # rounding only: the range was checked
-    )
+    return {
+        "transitions": P,
+        "initial": np.append(initial, np.zeros(len(P) - S)),
+        "horizon": H,
+        "reward_law": "fixed",
+        "outcome_rewards": np.clip(rewards, 0.0, 1.0),  # rounding only: the range was checked
+    }
 
 
 def _end_states(table: Any) -> dict[float, int]:

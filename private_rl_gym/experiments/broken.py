@@ -1,14 +1,12 @@
-"""Boundaries and an agent that are broken on purpose, for audits to catch. NEVER put users behind them.
+"""Mechanisms that are broken on purpose, to see an audit catch them. Never use one.
 
 Each makes a mistake that was made somewhere, and prints the same promise as before:
 
-    private-rl-gym audit --target private_rl_gym.experiments.broken:SharedNoise
-
-* ``HalvedNoise`` - half the noise that the ledger states
-* ``SharedNoise`` - one sequence of noise for all cells
-* ``FreshNoise`` - fresh noise for every release, as for one, in place of a tree
-* ``MissingLevel`` - a tree with noise for one level too few
+* ``HalvedNoise`` - half the noise that is stated
 * ``MissingFactor`` - noise for adding a user, where one is replaced
+* ``SharedNoise`` - one sequence of noise for all cells
+* ``FreshNoise`` - fresh noise for every release, in place of a mechanism that goes on
+* ``MissingLevel`` - noise for one level of the tree too few
 * ``VisitedCells`` - noise only on cells where somebody was
 * ``FloatNoise`` - Laplace noise in floating point, on no grid
 * ``Reseeded`` - noise that begins anew with ``reset(seed=...)``
@@ -30,12 +28,13 @@ from numpy.typing import NDArray
 from private_rl_gym.agents import UCBVI
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.counting import BinaryTree, ContinualNoise
-from private_rl_gym.privacy.counting.base import Weights
-from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.publishing import CentralNoise
-from private_rl_gym.privacy.shuffling import NoiseBits
+from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.central import CentralNoise
+from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
+from private_rl_gym.privacy.randomizers import AdditiveReports
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
+from private_rl_gym.wrappers.population import Population
 
 __all__ = [
     "FloatNoise",
@@ -55,96 +54,78 @@ __all__ = [
 ]
 
 
-class _Broken(JDPBillboard):
-    """A billboard whose noise was tampered with, after its promise was made."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        noise = self._board.noise
-        assert noise is not None  # noqa: S101 - a billboard has noise
-        self._board.noise = self._tampered(noise)
-
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        raise NotImplementedError
-
-
-def _again(noise: CentralNoise, counting: ContinualNoise | None = None, scale: float | None = None) -> CentralNoise:
-    """The same noise, but for what is given."""
-    return CentralNoise(counting or noise.counting, scale or noise.scale, noise.grid, noise.source)
-
-
-class HalvedNoise(_Broken):
+class HalvedNoise(JDPBillboard):
     """Half the noise that the ledger states."""
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        return _again(noise, scale=noise.scale / 2.0)
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Promise, and then forget half of it."""
+        super().design(statistic, apart=apart)
+        self._scale /= 2.0
 
 
-class MissingFactor(_Broken):
+class MissingFactor(JDPBillboard):
     """Noise for adding a user: half of what it takes to replace one (Laplace), or its root (Gaussian)."""
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        factor = 2.0 if noise.counting.law == "laplace" else np.sqrt(2.0)
-        return _again(noise, scale=noise.scale / float(factor))
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Promise, and then leave the factor out."""
+        super().design(statistic, apart=apart)
+        self._scale /= 2.0 if self._mechanism[1] == "laplace" else np.sqrt(2.0)
 
 
-class SharedNoise(_Broken):
+class _OneForAll(CentralNoise):
+    """The noise of the first cell, in all of them."""
+
+    def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        alone = np.zeros_like(sums)
+        alone[0] = sums[0]
+        first = super().add(alone, releases)[0] / self.grid[0] - sums[0]
+        return np.asarray((sums + np.rint(first * self.grid[0] / self.grid)) * self.grid)
+
+
+class SharedNoise(JDPBillboard):
     """One sequence of noise for all cells, as a generator that is made anew from one seed for every cell gives."""
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        kind: Any = type(noise.counting)
-
-        class Shared(kind):  # type: ignore[misc]
-            def _draw(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-                fresh: NDArray[np.float64] = super()._draw(source, scale)
-                width = scale if self.law == "laplace" else np.ones_like(scale)
-                fresh[:] = np.rint(fresh[0] / width[0] * width) if self.law == "laplace" else fresh[0]
-                return fresh
-
-        counting = noise.counting
-        return _again(noise, Shared(counting.steps, counting.cells, counting.law))
+    central = _OneForAll
 
 
-class _Fresh(ContinualNoise):
-    """Noise that has nothing to do with that of other releases."""
+class _FreshEveryTime(CentralNoise):
+    """Noise that has nothing to do with that of other releases, each as wide as if it were the only one."""
 
-    name = "fresh"
-    sensitivity = 1.0
-    worst_step = 1
+    def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        del releases
+        kind = COUNTING[self.counting.name]
+        alone = CentralNoise(kind(1, len(sums), self.counting.law), self._narrow, self.grid, self.source)
+        return alone.add(sums, 1)
 
-    def weights(self, step: int) -> Weights:
-        del step
-        return ((1.0, 1.0),)
+    @property
+    def _narrow(self) -> float:
+        return self.scale / self.counting.sensitivity
 
-    def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.step += 1
-        return self._draw(source, scale)
-
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        return {}
+    def noises(self, releases: int) -> Noises:
+        return [AdditiveNoise(np.eye(releases), self._narrow, self.counting.law)]
 
 
-class FreshNoise(_Broken):
-    """Fresh noise for every release, each as wide as if it were the only one: whoever takes the mean removes it."""
+class FreshNoise(JDPBillboard):
+    """Fresh noise for every release: whoever takes the mean removes it."""
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        counting = noise.counting
-        scale = noise.scale / counting.sensitivity
-        return _again(noise, _Fresh(counting.steps, counting.cells, counting.law), scale)
+    central = _FreshEveryTime
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"counting": "binary-tree", **options})
 
 
-class MissingLevel(_Broken):
+class MissingLevel(JDPBillboard):
     """A binary tree calibrated for one level fewer than a user is in."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "counting": "binary-tree"})
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        tree = noise.counting
-        assert isinstance(tree, BinaryTree)  # noqa: S101 - it was asked for
-        fewer = max(1, tree.levels - 1)
-        share = fewer / tree.levels if tree.law == "laplace" else np.sqrt(fewer / tree.levels)
-        return _again(noise, scale=noise.scale * float(share))
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Promise, and then forget the root."""
+        super().design(statistic, apart=apart)
+        levels = max(1, (self._releases - 1).bit_length())
+        share = max(1, levels - 1) / levels
+        self._scale *= share if self._mechanism[1] == "laplace" else np.sqrt(share)
 
 
 class _Elsewhere(CentralNoise):
@@ -154,32 +135,27 @@ class _Elsewhere(CentralNoise):
         return np.where(sums == 0, 0.0, super().add(sums, releases))
 
 
-class VisitedCells(_Broken):
+class VisitedCells(JDPBillboard):
     """Noise only on cells where somebody was, as a dictionary of counts suggests: the others say that nobody was."""
 
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        return _Elsewhere(noise.counting, noise.scale, noise.grid, noise.source)
+    central = _Elsewhere
 
 
 class _Floats(CentralNoise):
     """The same law, in floating point."""
 
-    _total: NDArray[np.float64] | float = 0.0
-
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         super().add(sums, releases)
-        self._total = self._total + self.source.generator.laplace(0.0, self.scale, len(sums))
-        return sums * self.grid + self._total
+        return np.asarray(sums * self.grid + self.source.generator.laplace(0.0, self.scale, len(sums)))
 
 
-class FloatNoise(_Broken):
+class FloatNoise(JDPBillboard):
     """Laplace noise as libraries draw it: the last digits of a sum tell what it was added to (Mironov, 2012)."""
+
+    central = _Floats
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "counting": "batched", "noise": "laplace"})
-
-    def _tampered(self, noise: CentralNoise) -> CentralNoise:
-        return _Floats(noise.counting, noise.scale, noise.grid, noise.source)
 
 
 class Reseeded(JDPBillboard):
@@ -187,8 +163,8 @@ class Reseeded(JDPBillboard):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user, and break the promise."""
-        if seed is not None and self._board.noise is not None:
-            self._board.noise.source = NoiseSource(seed)
+        if seed is not None:
+            self._source.restore(NoiseSource(seed).state())
         return super().reset(seed=seed, options=options)
 
 
@@ -202,20 +178,21 @@ class IntegerSums(SDPShuffler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "simulation": "messages"})
         self._numbers: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
-        self._board._mixed = self._integers  # type: ignore[method-assign]
 
-    def _integers(self, bits: NoiseBits, sent: int) -> NDArray[np.int64]:
-        del sent
-        held = np.array(self._board._held)
-        noise = self._board.shuffler.generator.binomial(bits.each, bits.bias, held.shape)
-        found = (held + noise).T
-        self._numbers = np.stack([(found >= bits.each + more).sum(axis=1) for more in (0, 1)])
-        return np.asarray(found.sum(axis=1))
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """Numbers in place of messages."""
+        del sums, releases
+        assert self._protocol is not None  # noqa: S101 - bits are mixed here
+        held = np.array(self._held)
+        bits = self._protocol.noise_bits(len(held))
+        numbers = (held + self._shuffler.generator.binomial(bits.each, bits.bias, held.shape)).T
+        self._held.clear()
+        self._numbers = np.stack([(numbers >= bits.each + more).sum(axis=1) for more in (0, 1)])
+        return np.asarray((numbers.sum(axis=1) - len(held) * bits.each * bits.bias) * self.statistic.grid)
 
     def transcript(self) -> NDArray[np.float64]:
-        """What the analyzer sees of a batch, in short: sums, and how many numbers of a counter were very large."""
-        vector = self._board.statistic.vector(self.release.sums())
-        return np.concatenate([vector, self._numbers.ravel()])
+        """Sums, and how many numbers of a counter were very large: the analyzer's view of a batch, in short."""
+        return np.concatenate([self.statistic.vector(self.release.sums()), self._numbers.ravel()])
 
 
 class HalvedReports(LDPUserSide):
@@ -223,21 +200,38 @@ class HalvedReports(LDPUserSide):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"randomizer": "laplace", **options})
-        self._board.statistic.scale /= 2.0  # type: ignore[attr-defined]
+
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Promise, and then forget half of it."""
+        super().design(statistic, apart=apart)
+        if isinstance(self.statistic, AdditiveReports):
+            self.statistic.scale /= 2.0
 
 
 class HalvedBits(SDPShuffler):
     """A quarter of the noise bits that the promise needs: half the noise."""
 
-    def _halved(self, bits: NoiseBits, sent: int) -> NDArray[np.int64]:
-        generator = self._board.shuffler.generator
-        return np.asarray(
-            self._board._sums + generator.binomial(sent * bits.each // 4, bits.bias, self._board._sums.size)
-        )
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """Few bits."""
+        del releases
+        assert self._protocol is not None  # noqa: S101 - bits are mixed here
+        sent = self._batches.pending
+        bits = self._protocol.noise_bits(sent)
+        number = sent * bits.each // 4
+        noise = self._shuffler.generator.binomial(number, bits.bias, len(sums))
+        return np.asarray((sums + noise - number * bits.bias) * self.statistic.grid)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._board._mixed = self._halved  # type: ignore[method-assign]
+
+class _Trusting(Population):
+    """Users who do what a policy says, also where there is no such action."""
+
+    def policy(self, policy: Any) -> Policy:
+        return policy if isinstance(policy, Policy) else super().policy(policy)
+
+    def run(self, policy: Policy, tapes: NDArray[np.float64], uniforms: NDArray[np.float64] | None) -> Trajectories:
+        allowed = super().run(super().policy(np.clip(policy.table, 0, policy.n_actions - 1)), tapes, uniforms)
+        actions = np.asarray(policy.table)[np.arange(policy.horizon), allowed.states[:, :-1]].astype(np.int32)
+        return Trajectories(allowed.states, actions, allowed.rewards)
 
 
 class UncheckedActions(JDPBillboard):
@@ -245,33 +239,43 @@ class UncheckedActions(JDPBillboard):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        inside: Any = self._inside
-        checked, run = inside.policy, inside.run
+        self.population = _Trusting(self.population.env, None)
 
-        def trusting(policy: Any) -> Policy:
-            return policy if isinstance(policy, Policy) else checked(policy)
-
-        def recorded(policy: Policy, users: Any, uniforms: Any) -> Trajectories:
-            allowed = run(checked(np.clip(policy.table, 0, policy.n_actions - 1)), users, uniforms)
-            actions = np.asarray(policy.table)[np.arange(policy.horizon), allowed.states[:, :-1]].astype(np.int32)
-            return Trajectories(allowed.states, actions, allowed.rewards, policy.values)
-
-        inside.policy, inside.run = trusting, recorded
-        self._board.statistic._in_range = lambda users: users  # type: ignore[method-assign]
+    def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """Whatever they did."""
+        self.statistic._collect(users, sums, None, ask)
 
 
 class SmallBatches(SDPShuffler):
     """Closes any batch, and prints what a full one costs: whoever is alone in one hides among nobody."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._board.smallest = 1
+    def _needed_reports(self, users: int) -> int:
+        del users
+        return 1
 
 
 class Peeking(UCBVI):
     """An agent that reads true sums, rewards and all, behind the boundary."""
 
+    def prepare(self) -> None:
+        """Look inside."""
+        super().prepare()
+        board = self.board
+        assert board is not None  # noqa: S101 - it was given one
+        self._exact = board.statistic.exact
+        self._true = np.zeros(self._exact.cells + self._exact.tallies, dtype=np.int64)
+        board.observe(self)
+
+    def left(self, users: Trajectories | None, count: int) -> None:
+        """Add up what nobody should see."""
+        del count
+        if users is not None:
+            self._exact.collect(users, self._true)
+
+    def reported(self, vector: NDArray[np.int64]) -> None:
+        """Reports are of no interest."""
+
     def plan(self, release: Any) -> Policy:
-        """Not from the release."""
-        sums = self._board._board
-        return super().plan(replace(release, **sums.statistic.sums(sums._sums * sums.statistic.grid, release.users)))
+        """Plan from what nobody should see."""
+        true = self._exact.sums(self._true * self._exact.grid, release.users)
+        return super().plan(replace(release, **true))

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.privacy.batches import ShuffledBits
-from private_rl_gym.privacy.calibration import calibrate, noise_law
+from private_rl_gym.privacy.calibration import calibrate
+from private_rl_gym.privacy.central import exact as no_noise
+from private_rl_gym.privacy.central import law_of
 from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING, BinaryTree, ContinualNoise
-from private_rl_gym.privacy.errors import BoundedError, ErrorLaw, NoError
+from private_rl_gym.privacy.errors import BoundedError, ErrorLaw
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
+from private_rl_gym.privacy.shuffled import ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon
 from private_rl_gym.privacy.statistics import TabularCounts
 
@@ -29,12 +31,12 @@ class Deployment:
     actions: int
     epsilon: float
     delta: float = 0.0
-    publish_every: int = 1
+    batch_size: int = 1
     beta: float = 0.05
 
     def __post_init__(self) -> None:
         """Refuse what cannot be planned."""
-        for name in ("users", "horizon", "states", "actions", "publish_every"):
+        for name in ("users", "horizon", "states", "actions", "batch_size"):
             positive_integer(getattr(self, name), name, name.replace("_", " "))
         check_budget(self.epsilon, self.delta)
         if not 0.0 < self.beta < 1.0:
@@ -48,7 +50,7 @@ class Deployment:
     @property
     def releases(self) -> int:
         """One for each batch."""
-        return -(-self.users // self.publish_every)
+        return -(-self.users // self.batch_size)
 
     @property
     def visits(self) -> float:
@@ -73,7 +75,7 @@ class Row:
 
 def budget(plan: Deployment) -> Iterator[Row]:
     """Every mechanism that this budget allows, and the papers' own with what it really costs."""
-    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(lambda _: NoError()))
+    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(no_noise))
     if plan.delta > 0.0:
         for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
             yield _central(plan, counting, "gaussian")
@@ -82,7 +84,7 @@ def budget(plan: Deployment) -> Iterator[Row]:
     for counting in ("k-ary-tree", "honaker-tree", "binary-tree", "batched"):
         yield _central(plan, counting, "laplace", pure=True)
     yield _central(plan, "binary-tree", "laplace", paper=True)
-    batch = max(plan.publish_every, min(plan.users, 1000))
+    batch = max(plan.batch_size, min(plan.users, 1000))
     if plan.delta > 0.0:
         for paper in (False, True):
             yield _shuffled(plan, batch, paper=paper)
@@ -99,8 +101,8 @@ def _central(plan: Deployment, counting: str, law: str, *, paper: bool = False, 
     delta = 0.0 if pure else plan.delta
     scale, *spent = calibrate(noise, statistic, plan.epsilon, delta, paper=paper)
     name = "PUCB's and DP-UCBVI's constants" if paper else f"{counting}, {law}"
-    bounds = statistic.errors(noise_law(noise, scale, noise.worst_step))  # each release is held against its own
-    errors = statistic.errors(noise_law(noise, scale, plan.releases))
+    bounds = statistic.errors(law_of(noise, scale, noise.worst_step))  # each release is held against its own
+    errors = statistic.errors(law_of(noise, scale, plan.releases))
     won = None if paper else _plain_scale(plan, noise) / scale
     return _row(plan, "JDP", name, (spent[0], spent[1]), errors, bounds, won)
 
@@ -137,7 +139,7 @@ def _shuffled_reports(plan: Deployment, batch: int) -> Row:
             made = amplified_epsilon(local, batch, plan.delta, reports.variation if known else 1.0)
             low, high = (local, high) if made <= plan.epsilon else (low, local)
         reports, _, _ = randomizer("one-step", exact, low, 0.0)
-        return reports.errors(lambda _: NoError(), plan.users)
+        return reports.errors(no_noise, plan.users)
 
     errors = noise(known=True)
     won = noise(known=False)["m"].std / errors["m"].std
@@ -156,7 +158,7 @@ def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
         mu = gaussian_mu(plan.epsilon, plan.delta) if name == "gaussian" else 0.0
         plain = math.sqrt(4.0 * plan.horizon) / mu if mu else _plain_scale(plan, None)
         won = plain / statistic.scale
-    return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(lambda _: NoError(), plan.users), won=won)
+    return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(no_noise, plan.users), won=won)
 
 
 def _row(

@@ -1,40 +1,26 @@
-"""What a cell of a grid does: build a stack, learn, and say what happened. A pure function of the configuration."""
+"""A cell of a grid: build a stack, learn, and write a record. A pure function of the configuration."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 import private_rl_gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.config import FORMAT, Cell
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+from private_rl_gym.experiments.record import Record
+from private_rl_gym.experiments.regret import stretches
+from private_rl_gym.planning.policy import Policy
 
-__all__ = ["Outcome", "build", "run_cell", "train_cell"]
+__all__ = ["build", "run_cell", "train_cell"]
 
 POINTS = 200
 """Of a curve that is kept, on a logarithmic grid; the last one is exact."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What a cell leaves.
-
-    Attributes:
-        about: Configuration, ledger, versions and numbers, ready for JSON.
-        users, regret, noise: Curves: regret after so many users, and the noise in what was released by then.
-    """
-
-    about: dict[str, Any]
-    users: NDArray[np.int64]
-    regret: NDArray[np.float64]
-    noise: NDArray[np.float64]
 
 
 def build(cell: Cell) -> Agent:
@@ -42,24 +28,22 @@ def build(cell: Cell) -> Agent:
     env = gym.make(cell.environment.name, **cell.environment.options)
     env.unwrapped.reset(seed=cell.stream("environment"))
     kind: type[Agent] = AGENTS[cell.agent.name].kind
-    wrapper = BOUNDARIES[cell.boundary.name].kind
+    wrapper = BOUNDARIES[cell.boundary.name]
     options: dict[str, Any] = dict(cell.boundary.options)
-    if cell.boundary.name != "open":
+    if wrapper.takes("seed"):
         options["seed"] = cell.stream("noise")
-    if cell.boundary.name != "sdp":
-        options["statistic"] = kind.learns_from
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what printed constants really cost is in the ledger
-        board = wrapper(env, users=cell.users, **options)
+        board = wrapper.kind(env, users=cell.users, **options)
         return kind("TabularPolicy", board, seed=cell.stream("agent"), **cell.agent.options)
 
 
-def run_cell(cell: Cell) -> Outcome:
-    """What a cell leaves."""
+def run_cell(cell: Cell) -> Record:
+    """The record of a cell."""
     return train_cell(cell)[0]
 
 
-def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Outcome, Agent]:
+def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Record, Agent]:
     """Let the agent learn from all users, a release at a time, and hold every policy against the truth."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -67,33 +51,37 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
         board = agent.board
         assert board is not None  # noqa: S101 - it was built with one
         model = board.unwrapped.model  # type: ignore[attr-defined]
-        best = model.optimal_value()
         marks = np.unique(np.geomspace(1, cell.users, min(POINTS, cell.users)).astype(np.int64))
         marks[-1] = cell.users
         regret, noise = np.empty(len(marks)), np.empty(len(marks))
-        served, total, gap = 0, 0.0, 0.0
-        while served < cell.users:
-            gap = best - model.value_of(agent.policy)
-            before = board.release
-            group = agent.meet(cell.users - served)
-            here = (marks > served) & (marks <= served + group)
-            regret[here] = total + gap * (marks[here] - served)
+        total, gap, mistakes, before = 0.0, 0.0, 0, board.release
+        for stretch in stretches(agent, cell.users):
+            gap, count = stretch.gap, stretch.stop - stretch.start
+            here = (marks > stretch.start) & (marks <= stretch.stop)
+            regret[here] = total + gap * (marks[here] - stretch.start)
             noise[here] = before.noise_std[before.headline]
-            served, total = served + group, total + gap * group
-            told(served)
-            noise[marks == served] = board.release.noise_std[board.release.headline]
+            total += gap * count
+            mistakes += count if cell.alpha is not None and gap > cell.alpha else 0
+            before = board.release
+            noise[marks == stretch.stop] = before.noise_std[before.headline]
+            told(stretch.stop)
+        deployed = model.optimal_value() - model.value_of(agent.best_policy())
+    blind = Policy.uniform(horizon=model.horizon, n_states=model.n_states, n_actions=model.n_actions)
     guarantee = agent.guarantee
     about = {
         "format": FORMAT,
         "package": private_rl_gym.__version__,
         "config": cell.to_dict(),
         "ledger": board.ledger.to_dict(),
-        "promise": str(guarantee),
+        "guarantee": str(guarantee),
         "epsilon": guarantee.to_dict()["epsilon"],
         "delta": guarantee.delta,
-        "covers": guarantee.covers,
-        "optimal_value": best,
+        "covers": str(guarantee.covers),
+        "optimal_value": model.optimal_value(),
+        "blind_value": model.value_of(blind),
         "regret": float(regret[-1]),
         "last_gap": gap,
+        "deployed_gap": deployed,
+        **({} if cell.alpha is None else {"mistakes": mistakes}),
     }
-    return Outcome(about, marks, regret, noise), agent
+    return Record(cell.key, about, marks, regret, noise), agent

@@ -13,9 +13,9 @@ import numpy as np
 
 import private_rl_gym
 
-__all__ = ["FORMAT", "Cell", "Choice", "digest"]
+__all__ = ["FORMAT", "Cell", "Choice", "curve_name", "digest"]
 
-FORMAT = 1
+FORMAT = 2
 """Of records: it changes when what a cell does, or what a record holds, changes its meaning."""
 
 
@@ -39,7 +39,9 @@ class Cell:
         environment, boundary, agent: What runs, with its options.
         users: How many come.
         seed: Which of several runs; what is drawn with is derived from all of this.
-        label: What a figure calls the curve; no part of the configuration.
+        alpha: A policy that is farther than this from the best is a mistake, and is counted; None for no count.
+        base: The name of the curve in figures, without axes; no part of the configuration.
+        axes: What varies in the grid, by path, such as ``"boundary.epsilon"``; no part of the configuration.
     """
 
     environment: Choice
@@ -47,7 +49,14 @@ class Cell:
     agent: Choice
     users: int
     seed: int
-    label: str = field(default="", compare=False)
+    alpha: float | None = None
+    base: str = field(default="", compare=False)
+    axes: Mapping[str, Any] = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def label(self) -> str:
+        """The name of the curve in figures."""
+        return curve_name(self.base, self.axes)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration."""
@@ -57,6 +66,7 @@ class Cell:
             "agent": self.agent.to_dict(),
             "users": self.users,
             "seed": self.seed,
+            **({} if self.alpha is None else {"alpha": self.alpha}),
         }
 
     @cached_property
@@ -78,9 +88,23 @@ class Cell:
 
     @property
     def epsilon(self) -> float | None:
-        """What was asked for, where anything was."""
-        found = self.boundary.options.get("epsilon")
-        return None if found is None else float(found)
+        """The epsilon that was asked for, where any was."""
+        epsilon = self.boundary.options.get("epsilon")
+        return None if epsilon is None else float(epsilon)
+
+
+def curve_name(base: str, axes: Mapping[str, Any], without: str | None = None) -> str:
+    """A name with the values of all axes but one."""
+    named = {path: value for path, value in axes.items() if path != without}
+    users = named.pop("users", None)
+    parts = [f", {path.rpartition('.')[2]} = {_short(value)}" for path, value in named.items()]
+    return base + "".join(parts) + ("" if users is None else f", {users} users")
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def digest(content: Any) -> bytes:

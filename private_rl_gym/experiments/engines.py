@@ -18,7 +18,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from private_rl_gym.experiments.cell import run_cell
 from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.names import GridError
-from private_rl_gym.experiments.store import pack
 
 __all__ = ["Answer", "Engine", "InProcess", "OnDask", "OnJoblib", "engine_named"]
 
@@ -48,7 +47,7 @@ class Answer(Generic[T]):
 
 def record(cell: Cell) -> bytes:
     """What is done with the cells of a grid."""
-    return pack(run_cell(cell))
+    return run_cell(cell).to_bytes()
 
 
 class Engine(Protocol):

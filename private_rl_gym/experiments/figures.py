@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_rl_gym.experiments.bounds import lower_bound
+from private_rl_gym.experiments.config import curve_name
+from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.summary import Curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from private_rl_gym.experiments.auditing.report import Report
 
 __all__ = [
     "FIGURES",
     "FORMATS",
+    "against_figure",
+    "mistakes_figure",
+    "new_axes",
     "noise_figure",
+    "of_grid",
     "privacy_figure",
     "regret_figure",
     "save",
     "svg",
-    "tradeoff",
-    "tradeoff_figure",
 ]
 
 FORMATS = ("png", "svg", "pdf")
@@ -35,7 +39,8 @@ COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E6
 STYLES = ("-", "--", ":", "-.")
 
 
-def _axes(title: str) -> tuple[Figure, Any]:
+def new_axes(title: str) -> tuple[Figure, Any]:
+    """A figure with one pair of axes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -43,25 +48,26 @@ def _axes(title: str) -> tuple[Figure, Any]:
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(_plain(title), fontsize=10)
+    axes.set_title(plain_text(title), fontsize=10)
     return figure, axes
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Text as it is: a dollar begins no formula."""
     return text.replace("$", r"\$")
 
 
-def _look(number: int) -> dict[str, Any]:
+def look_of(number: int) -> dict[str, Any]:
+    """Colour and line of the curve of that number."""
     return {"color": COLORS[number % len(COLORS)], "linestyle": STYLES[number // len(COLORS) % len(STYLES)]}
 
 
 def regret_figure(curves: Sequence[Curve], title: str) -> Figure:
     """Regret against users, mean and 95 % confidence band over seeds."""
-    figure, axes = _axes(title)
+    figure, axes = new_axes(title)
     for number, curve in enumerate(curves):
-        look, half = _look(number), np.nan_to_num(curve.half_width)
-        axes.plot(curve.users, curve.mean, label=_plain(curve.label), **look)
+        look, half = look_of(number), np.nan_to_num(curve.half_width)
+        axes.plot(curve.users, curve.mean, label=plain_text(curve.label), **look)
         low = np.maximum(curve.mean - half, 0.0)
         axes.fill_between(curve.users, low, curve.mean + half, color=look["color"], alpha=0.18, lw=0)
     axes.set(xlabel="users", ylabel="regret, mean and 95 % confidence", yscale="log", xscale="log")
@@ -71,20 +77,18 @@ def regret_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
     """Final regret against the epsilon that is really promised; a cross where another was asked for."""
-    figure, axes = _axes(title)
-    groups: dict[str, list[Curve]] = {}
-    for curve in curves:
-        groups.setdefault(curve.label.split(", epsilon")[0], []).append(curve)
+    figure, axes = new_axes(title)
+    groups = _grouped(curves, "boundary.epsilon")
     for number, (name, members) in enumerate(groups.items()):
-        look = _look(number)
+        look = look_of(number)
         private = sorted((curve for curve in members if math.isfinite(curve.epsilon)), key=lambda curve: curve.epsilon)
         if not private:
             for curve in members:
-                axes.axhline(curve.mean[-1], label=_plain(f"{name}, no promise"), **look)
+                axes.axhline(curve.mean[-1], label=plain_text(f"{name}, no promise"), **look)
             continue
         epsilons, regret = [curve.epsilon for curve in private], [curve.mean[-1] for curve in private]
         errors = [float(np.nan_to_num(curve.half_width[-1])) for curve in private]
-        axes.errorbar(epsilons, regret, yerr=errors, marker="o", ms=4, capsize=2, label=_plain(name), **look)
+        axes.errorbar(epsilons, regret, yerr=errors, marker="o", ms=4, capsize=2, label=plain_text(name), **look)
         for curve in private:
             if curve.asked is not None and abs(curve.asked - curve.epsilon) > 1e-6 * curve.epsilon:
                 axes.plot([curve.asked, curve.epsilon], [curve.mean[-1]] * 2, ":", color=look["color"], lw=1)
@@ -98,11 +102,13 @@ def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
     """Noise in what is released, against users."""
-    figure, axes = _axes(title)
+    figure, axes = new_axes(title)
     for number, curve in enumerate(curves):
         noise = curve.noise.mean(axis=0)
         if noise.any():
-            axes.plot(curve.users, np.where(noise > 0.0, noise, np.nan), label=_plain(curve.label), **_look(number))
+            axes.plot(
+                curve.users, np.where(noise > 0.0, noise, np.nan), label=plain_text(curve.label), **look_of(number)
+            )
     axes.set(xlabel="users", ylabel="standard deviation of one released sum", xscale="log")
     if any(curve.noise.any() for curve in curves):
         axes.set_yscale("log")
@@ -112,41 +118,64 @@ def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
     return figure
 
 
-def tradeoff_figure(report: Report) -> Figure:
-    """Both kinds of error of whoever tells two users apart: what the claim leaves, and what attacks reached."""
-    figure, axes = _axes(f"Audit: {report.claim}")
-    tradeoff(axes, report)
+def against_figure(curves: Sequence[Curve], title: str, x: str, panels: str | None = None) -> Figure:
+    """Final regret against an axis of the grid, mean and range over seeds; a panel for each value of another one."""
+    from matplotlib.figure import Figure
+
+    values = sorted({curve.axes[panels] for curve in curves if panels in curve.axes}) if panels is not None else []
+    figure = Figure(figsize=(max(8.0, 4.6 * len(values)), 4.6), layout="constrained")
+    parts = np.atleast_1d(figure.subplots(1, max(1, len(values)), sharey=True))
+    looks = {name: look_of(number) for number, name in enumerate(dict.fromkeys(_without(c, x, panels) for c in curves))}
+    for axes, value in zip(parts, values or [None], strict=True):
+        here = [c for c in curves if x in c.axes and (value is None or c.axes.get(str(panels), value) == value)]
+        for name, look in looks.items():
+            line = sorted((c for c in here if _without(c, x, panels) == name), key=lambda c: c.axes[x])
+            places, last = [c.axes[x] for c in line], [c.regret[:, -1] for c in line]
+            axes.plot(places, [row.mean() for row in last], "o-", ms=4, label=plain_text(name), **look)
+            lowest, highest = [row.min() for row in last], [row.max() for row in last]
+            axes.fill_between(places, lowest, highest, alpha=0.15, lw=0, color=look["color"])
+        blind = sorted({c.axes[x]: c.blind * c.users[-1] for c in here}.items())
+        axes.plot(*zip(*blind, strict=True), ":", color="#999999", label="actions at random")
+        axes.set(xscale="log", yscale="log", xlabel=x.rpartition(".")[2])
+        about = title if value is None else f"{str(panels).rpartition('.')[2]} = {value:g}"
+        axes.set_title(plain_text(about), fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    parts[0].set_ylabel("final regret")
+    parts[-1].legend(frameon=False, fontsize=8)
     return figure
 
 
-def tradeoff(axes: Any, report: Report) -> None:
-    """The same, on axes of somebody's own."""
-    from scipy.special import ndtr, ndtri
+def _without(curve: Curve, *paths: str | None) -> str:
+    """A curve's name without these axes."""
+    return curve_name(curve.base, {path: value for path, value in curve.axes.items() if path not in paths})
 
-    from private_rl_gym.privacy.conversion import gaussian_mu
 
-    claim = report.claim
-    alarms = np.unique(np.concatenate([np.linspace(0.0, 1.0, 400), np.geomspace(1e-4, 1.0, 200)]))
-    if math.isfinite(claim.epsilon):
-        grown = math.exp(claim.epsilon)
-        least = np.maximum(1.0 - claim.delta - grown * alarms, (1.0 - claim.delta - alarms) / grown)
-        least = np.clip(least, 0.0, 1.0)
-        axes.fill_between(alarms, 0.0, least, color="#d9d9d9", lw=0, label="ruled out by the claim")
-        if claim.delta > 0.0 and any(result.gaussian is not None for result in report.results):
-            curve = ndtr(ndtri(1.0 - alarms) - gaussian_mu(claim.epsilon, claim.delta))
-            axes.plot(alarms, curve, ":", color="#555555", lw=1.2, label="Gaussian noise as stated")
-    axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", lw=0.8, label="guessing")
-    for number, result in enumerate(report.results):
-        look, found = _look(number + 1), result.finding
-        if found is None:
-            continue
-        axes.plot(found.curve[:, 0], found.curve[:, 1], lw=1.2, label=_plain(result.said), **look)
-        alarm, miss, most_alarms, most_misses = (found.event if result.proved else found.best).rates
-        axes.plot([alarm, most_alarms], [miss, miss], color=look["color"], lw=2.5)
-        axes.plot([alarm, alarm], [miss, most_misses], color=look["color"], lw=2.5)
-        axes.plot(alarm, miss, "o", color=look["color"], ms=5)
-    axes.set(xlabel="false alarms: one user taken for the other", ylabel="misses", xlim=(-0.01, 1.0), ylim=(-0.01, 1.0))
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
+def _grouped(curves: Sequence[Curve], axis: str) -> dict[str, list[Curve]]:
+    """Curves that differ in nothing but this axis, by their common name."""
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(curve.named(without=axis), []).append(curve)
+    return groups
+
+
+def mistakes_figure(curves: Sequence[Curve], title: str) -> Figure:
+    """Users whose policy was a mistake against epsilon, above the lower bound where there is one."""
+    figure, axes = new_axes(title)
+    counted = [curve for curve in curves if curve.mistakes is not None and math.isfinite(curve.epsilon)]
+    for number, (name, members) in enumerate(_grouped(counted, "boundary.epsilon").items()):
+        look, line = look_of(number + 1), sorted(members, key=lambda curve: curve.epsilon)
+        epsilons, rows = [curve.epsilon for curve in line], [np.asarray(curve.mistakes) for curve in line]
+        axes.plot(epsilons, [row.mean() for row in rows], "o-", label=plain_text(name), **look)
+        lowest, highest = [row.min() for row in rows], [row.max() for row in rows]
+        axes.fill_between(epsilons, lowest, highest, alpha=0.2, lw=0, color=look["color"])
+    bounds = {curve.epsilon: lower_bound(curve.config, curve.epsilon) for curve in counted}
+    known = sorted((epsilon, value) for epsilon, value in bounds.items() if value is not None)
+    if known:
+        axes.plot(*zip(*known, strict=True), "k--", label="no private agent needs fewer (PUCB, lemma 10)")
+    axes.axhline(max(int(curve.users[-1]) for curve in counted), color="#999999", ls=":", label="all users there were")
+    axes.set(xscale="log", yscale="log", xlabel="true epsilon", ylabel="users without a good policy")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
 
 
 FIGURES: dict[str, Callable[[Sequence[Curve], str], Figure]] = {
@@ -154,7 +183,17 @@ FIGURES: dict[str, Callable[[Sequence[Curve], str], Figure]] = {
     "privacy": privacy_figure,
     "noise": noise_figure,
 }
-"""What can be drawn, by name."""
+"""The figures of every grid, by name."""
+
+
+def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
+    """All figures of a grid, by name: first the one that it is about."""
+    figures = {}
+    if "x" in grid.figure:
+        figures["against"] = against_figure(curves, grid.title, grid.figure["x"], grid.figure.get("panels"))
+    if any(curve.mistakes is not None for curve in curves):
+        figures["mistakes"] = mistakes_figure(curves, grid.title)
+    return figures | {name: draw(curves, grid.title) for name, draw in FIGURES.items()}
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

@@ -13,7 +13,7 @@ A TOML file names runs; every list in a run is an axis, and the grid is their pr
 
     [[runs]]
     agent = "DPUCBVI"
-    boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, publish_every = 100 }
+    boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, batch_size = 100 }
 
 A list that is one value is written as a list in a list.
 """
@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from private_rl_gym.experiments.config import Cell, Choice, digest
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, nearest
@@ -50,7 +50,7 @@ BUILT_IN = tuple(
 """Names of the grids that come with the package."""
 
 _GRID_KEYS = frozenset(
-    {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "sweep"}
+    {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "alpha", "figure", "sweep"}
 )
 LARGEST = 10**15
 """More than this of anything is a mistake."""
@@ -59,7 +59,8 @@ MOST_CELLS = 100_000
 """Cells of a grid; more would not even be listed in reasonable time."""
 
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
-_RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds"})
+_RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds", "alpha"})
+_FIGURE_KEYS = frozenset({"x", "panels"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Grid:
     about: str
     cells: tuple[Cell, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    figure: Mapping[str, str] = field(default_factory=dict)
+    """The axis that the main figure is drawn against, ``x``, and the one that its panels differ in, ``panels``."""
 
     def __repr__(self) -> str:
         return f"Grid({self.name!r}, {len(self.cells)} cells)"
@@ -142,7 +145,10 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
     if not re.fullmatch(r"[A-Za-z0-9][\w. -]{0,99}", name) or name in ("records", "failed", "incoming"):
         raise GridError(f"name is {name!r}: it names a folder, so letters, digits, spaces and . _ - will do.")
     _printable(content.get("title", name), "title")
-    return Grid(name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content))
+    figure = _figure_options(content, cells)
+    return Grid(
+        name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content), figure
+    )
 
 
 def _one_label_a_configuration(cells: Sequence[Cell]) -> None:
@@ -174,6 +180,18 @@ def _sweep_options(content: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)
 
 
+def _figure_options(content: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, str]:
+    options = content.get("figure", {})
+    if not isinstance(options, Mapping):
+        raise GridError(f"figure is {options!r}: it must be a table.")
+    _known(options, _FIGURE_KEYS, "figure")
+    paths = sorted({path for cell in cells for path in cell.axes})
+    for key, path in options.items():
+        if path not in paths:
+            raise GridError(f"figure.{key} is {path!r}, which does not vary in this grid. {nearest(str(path), paths)}")
+    return dict(options)
+
+
 def _known(table: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
     for key in table:
         if key not in keys:
@@ -201,23 +219,26 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
     count = math.prod(map(len, parts.values())) * len(users) * len(numbers)
     if count > MOST_CELLS:
         raise GridError(f"{where} has {count:,} cells, and a grid {MOST_CELLS:,} at most: shorten an axis or split.")
-    label = run.get("label")
+    label, alpha = run.get("label"), run.get("alpha")
     if label is not None and not isinstance(label, str):
         raise GridError(f"{where}.label is {label!r}: it must be a string.")
     _printable(label or "", f"{where}.label")
-    varying = {part: _varying(found) for part, found in parts.items()}
-    several = {part for part, found in parts.items() if len({choice.name for choice in found}) > 1}
+    if alpha is not None and (isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < LARGEST):
+        raise GridError(f"{where}.alpha is {alpha!r}: it is how far from the best a policy may be, a number above 0.")
+    varying = {part: _varying(choices) for part, choices in parts.items()}
+    several = {part for part, choices in parts.items() if len({choice.name for choice in choices}) > 1}
     for environment in parts["environment"]:
         for boundary, agent, count in itertools.product(parts["boundary"], parts["agent"], users):
-            said = label or f"{agent.name}, {boundary.name}"
+            base, axes = label or f"{agent.name}, {boundary.name}", dict[str, Any]()
             for part, choice in (("environment", environment), ("boundary", boundary), ("agent", agent)):
                 if part in several and (label or part == "environment"):
-                    said += f", {choice.name}"
-                axes = sorted(varying[part] & choice.options.keys())
-                said += "".join(f", {key} = {_plain(choice.options[key])}" for key in axes)
-            said += f", {count} users" if len(users) > 1 else ""
+                    base += f", {choice.name}"
+                axes |= {f"{part}.{key}": choice.options[key] for key in sorted(varying[part] & choice.options.keys())}
+            if len(users) > 1:
+                axes["users"] = count
             for seed in numbers:
-                yield Cell(environment, boundary, agent, count, seed, said)
+                limit = None if alpha is None else float(alpha)
+                yield Cell(environment, boundary, agent, count, seed, limit, base, axes)
 
 
 def _varying(choices: list[Choice]) -> set[str]:
@@ -254,10 +275,25 @@ def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> 
     return choices
 
 
+def _kinds(parameter: Any) -> set[type]:
+    """The plain types that an option may have, by its annotation; none where that says nothing."""
+    return set(_flat(parameter.annotation)) & {bool, int, float, str}
+
+
+def _flat(annotation: Any) -> Iterator[Any]:
+    if get_origin(annotation) is Literal:
+        yield from map(type, get_args(annotation))
+    elif get_args(annotation):
+        for part in get_args(annotation):
+            yield from _flat(part)
+    else:
+        yield annotation
+
+
 def _number(value: Any, parameter: Any) -> Any:
     """A whole number where a number with a fraction is meant is one and the same."""
     whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
-    return float(value) if whole and "float" in str(parameter.annotation) else value
+    return float(value) if whole and float in _kinds(parameter) else value
 
 
 def _check_finite(value: Any, where: str) -> None:
@@ -273,25 +309,16 @@ def _check_finite(value: Any, where: str) -> None:
 def _check_type(value: Any, parameter: Any, where: str) -> None:
     """Refuse what can be no value of this option, by its default and its annotation."""
     _check_finite(value, where)
-    said = str(parameter.annotation)
-    numeric, words, flags = ("int" in said or "float" in said), ("str" in said or "Literal" in said), "bool" in said
-    if "Bonus" in said or "Calibration" in said:
-        words = True
-    if not (numeric or words or flags):
+    kinds = _kinds(parameter)
+    if not kinds or isinstance(value, list) or type(value) in kinds:
         return
-    fine = (
-        (isinstance(value, bool) and flags)
-        or (isinstance(value, int | float) and not isinstance(value, bool) and numeric)
-        or (isinstance(value, str) and words)
-        or isinstance(value, list)
-    )
-    if isinstance(value, float) and "float" not in said and numeric:
-        fine = value.is_integer()
-    if not fine:
-        wanted = " or ".join(
-            word for word, used in (("a number", numeric), ("a string", words), ("true or false", flags)) if used
-        )
-        raise GridError(f"{where} is {value!r}: it must be {wanted}.")
+    if isinstance(value, float) and int in kinds and value.is_integer():
+        return
+    if isinstance(value, int) and not isinstance(value, bool) and float in kinds:
+        return
+    words = {bool: "true or false", int: "a number", float: "a number", str: "a string"}
+    wanted = " or ".join(dict.fromkeys(words[kind] for kind in (int, float, str, bool) if kind in kinds))
+    raise GridError(f"{where} is {value!r}: it must be {wanted}.")
 
 
 def _integers(value: Any, where: str, *, least: int) -> list[int]:
@@ -304,9 +331,3 @@ def _integers(value: Any, where: str, *, least: int) -> list[int]:
     if not numbers:
         raise GridError(f"{where} is an empty list.")
     return list(numbers)
-
-
-def _plain(value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:g}" if float(f"{value:g}") == value else repr(value)

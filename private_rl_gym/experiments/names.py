@@ -1,4 +1,4 @@
-"""What experiments can name: environments, boundaries and agents, with a line on each."""
+"""Names for experiments: environments, boundaries and agents, with a line on each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import importlib
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import private_rl_gym
 from private_rl_gym import agents, wrappers
 
-__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "GridError", "Named", "nearest"]
+__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "GridError", "Named", "nearest", "plain"]
 
 
 class GridError(ValueError):
@@ -43,12 +43,22 @@ class Named:
             if "__init__" not in kind.__dict__:
                 continue
             parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+            hints = _hints(kind.__init__)  # type: ignore[misc]
             for parameter in parameters:
                 if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                    found.setdefault(parameter.name, parameter)
+                    annotation = hints.get(parameter.name, Any)
+                    found.setdefault(parameter.name, parameter.replace(annotation=annotation))
             if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
                 break
         return {name: found[name] for name in found if name not in self.reserved and name != "self"}
+
+    def takes(self, option: str) -> bool:
+        """Whether its constructor has such an option, reserved or not."""
+        return any(
+            option in inspect.signature(kind.__init__).parameters  # type: ignore[misc]
+            for kind in inspect.getmro(self.kind)
+            if "__init__" in kind.__dict__
+        )
 
     def check(self, options: Mapping[str, Any], where: str) -> None:
         """Refuse options that there are not."""
@@ -57,17 +67,31 @@ class Named:
                 raise GridError(f"{where}: {self.name} has no option {name!r}. {nearest(name, self.options)}")
 
 
+def _hints(function: Any) -> dict[str, Any]:
+    """Annotations as types; ``Any`` where they name what is not imported at run time."""
+
+    def resolved(annotation: Any) -> Any:
+        try:
+            holder = type("Holder", (), {"__annotations__": {"it": annotation}, "__module__": function.__module__})
+            return get_type_hints(holder)["it"]
+        except NameError:
+            return Any
+
+    return {name: resolved(annotation) for name, annotation in inspect.get_annotations(function).items()}
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name."""
     names = sorted(known)
-    by_lower = {_plain(candidate): candidate for candidate in names}
-    close = difflib.get_close_matches(_plain(name), list(by_lower), n=1, cutoff=0.5)
+    by_lower = {plain(candidate): candidate for candidate in names}
+    close = difflib.get_close_matches(plain(name), list(by_lower), n=1, cutoff=0.5)
     if close:
         return f"Did you mean {by_lower[close[0]]!r}?"
     return f"There {'are' if names else 'is nothing'}{' ' + ', '.join(names) if names else ''}."
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name, however it is written."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
@@ -81,9 +105,9 @@ class Catalogue(Mapping[str, Named]):
     def __init__(self, what: str, entries: Iterable[Named], aliases: Mapping[str, str] | None = None) -> None:
         self.what = what
         self._entries = {entry.name: entry for entry in entries}
-        self._found = {_plain(name): name for name in self._entries}
+        self._found = {plain(name): name for name in self._entries}
         for alias, name in (aliases or {}).items():
-            self._found.setdefault(_plain(alias), name)
+            self._found.setdefault(plain(alias), name)
 
     def __getitem__(self, name: str) -> Named:
         return self._entries[name]
@@ -96,11 +120,11 @@ class Catalogue(Mapping[str, Named]):
 
     def complete(self, incomplete: str) -> list[tuple[str, str]]:
         """What a shell may offer: names that begin like this, each with its line."""
-        return [(name, self[name].summary) for name in self if _plain(name).startswith(_plain(incomplete))]
+        return [(name, self[name].summary) for name in self if plain(name).startswith(plain(incomplete))]
 
     def find(self, name: Any, where: str) -> Named:
         """The entry of that name, or a sentence with the nearest one."""
-        found = self._found.get(_plain(name)) if isinstance(name, str) else None
+        found = self._found.get(plain(name)) if isinstance(name, str) else None
         if found is None:
             raise GridError(f"{where}: there is no {self.what} {name!r}. {nearest(str(name), self._entries)}")
         return self._entries[found]
@@ -123,13 +147,8 @@ _GIVEN = frozenset({"env", "users", "seed", "secure", "statistic", "horizon"})
 ENVIRONMENTS = _environments()
 BOUNDARIES = Catalogue(
     "boundary",
-    [
-        Named("open", _summary(wrappers.OpenBillboard), wrappers.OpenBillboard, _GIVEN),
-        Named("jdp", _summary(wrappers.JDPBillboard), wrappers.JDPBillboard, _GIVEN),
-        Named("ldp", _summary(wrappers.LDPUserSide), wrappers.LDPUserSide, _GIVEN),
-        Named("sdp", _summary(wrappers.SDPShuffler), wrappers.SDPShuffler, _GIVEN),
-    ],
-    {"OpenBillboard": "open", "JDPBillboard": "jdp", "LDPUserSide": "ldp", "SDPShuffler": "sdp"},
+    [Named(short, _summary(kind), kind, _GIVEN) for short, kind in wrappers.BOUNDARIES.items()],
+    {kind.__name__: short for short, kind in wrappers.BOUNDARIES.items()},
 )
 AGENTS = Catalogue(
     "agent",
@@ -141,6 +160,8 @@ AGENTS = Catalogue(
             frozenset({"policy", "env", "verbose", "tensorboard_log", "seed"}),
         )
         for name in agents.__all__
-        if name != "Agent"
+        if inspect.isclass(getattr(agents, name))
+        and issubclass(getattr(agents, name), agents.Agent)
+        and not inspect.isabstract(getattr(agents, name))
     ],
 )

@@ -1,4 +1,4 @@
-"""What only the experimenter sees: regret against the true model, exactly.
+"""Callbacks of the experimenter: regret against the true model, exactly.
 
 Stable-Baselines3 callbacks that read ``env.unwrapped.model``. Nothing of theirs reaches the learner; what they log is
 named ``oracle/...``.
@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from private_rl_gym.agents.base import Agent
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.planning.policy import Policy
 
-__all__ = ["PACCallback", "RegretCallback", "learn_with_regret"]
+__all__ = ["PACCallback", "RegretCallback"]
 
 
 class _Oracle(BaseCallback):
@@ -58,22 +57,6 @@ class _Oracle(BaseCallback):
     def _begin(self) -> None:
         """Another agent counts from 0: what was counted belongs to the last one."""
         raise NotImplementedError  # pragma: no cover - abstract
-
-
-def learn_with_regret(agent: Agent, users: int) -> NDArray[np.float64]:  # [user]
-    """Let an agent learn from so many users, and return the regret after each: what ``RegretCallback`` sees, faster.
-
-    Users come in groups that run one policy, not one by one, which is how long no callback asks for more.
-    """
-    model = agent._board.unwrapped.model  # type: ignore[attr-defined]
-    gaps = np.empty(users)
-    served = 0
-    while served < users:
-        gap = model.optimal_value() - model.value_of(agent.policy)
-        group = agent.meet(users - served)
-        gaps[served : served + group] = gap
-        served += group
-    return np.cumsum(gaps)
 
 
 class RegretCallback(_Oracle):

@@ -12,7 +12,7 @@ import private_rl_gym
 from private_rl_gym.experiments import figures
 from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.grid import Grid
-from private_rl_gym.experiments.store import Record
+from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.summary import HEADER, Curve, rows
 
 __all__ = ["report"]
@@ -37,24 +37,24 @@ CAPTIONS = {
     "regret": "Regret against the number of users: mean over seeds, with a 95 % confidence band.",
     "privacy": "Final regret against the epsilon that is really promised, against replacing one user. A cross marks "
     "the epsilon that was asked for, where printed constants cost another.",
+    "against": "Final regret against what varies: mean over seeds, with the range.",
+    "mistakes": "Users whose policy was a mistake, against the epsilon that is really promised.",
     "noise": "Standard deviation of the noise in one released sum, over time.",
 }
 
 
 def report(
-    grid: Grid, curves: Sequence[Curve], found: Sequence[tuple[Cell, Record]], failed: Sequence[tuple[Cell, str]] = ()
+    grid: Grid, curves: Sequence[Curve], runs: Sequence[tuple[Cell, Record]], failed: Sequence[tuple[Cell, str]] = ()
 ) -> str:
     """The page."""
-    missing = len(grid.cells) - len(found) - len(failed)
+    missing = len(grid.cells) - len(runs) - len(failed)
     parts = [f"<h1>{escape(grid.title)}</h1>"]
     parts += [f"<p>{escape(paragraph)}</p>" for paragraph in grid.about.strip().split("\n\n") if paragraph]
-    said = f"{len(found)} of {len(grid.cells)} cells"
-    said += f", {missing} still to run" if missing else ""
-    parts.append(f"<p>{said}.</p>")
-    for name, draw in figures.FIGURES.items():
-        picture = figures.svg(draw(curves, grid.title)).replace(
-            "<svg", f'<svg role="img" aria-label="{CAPTIONS[name]}"', 1
-        )
+    progress = f"{len(runs)} of {len(grid.cells)} cells"
+    progress += f", {missing} still to run" if missing else ""
+    parts.append(f"<p>{progress}.</p>")
+    for name, figure in figures.of_grid(grid, curves).items():
+        picture = figures.svg(figure).replace("<svg", f'<svg role="img" aria-label="{CAPTIONS[name]}"', 1)
         parts.append(f'<figure id="{name}">{picture}<figcaption>{CAPTIONS[name]}</figcaption></figure>')
     head = "".join(f"<th>{escape(title)}</th>" for title in HEADER)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(curves))
@@ -69,9 +69,9 @@ def report(
             for cell, text in failed
         ]
     parts.append("<h2>Promises</h2><ul>")
-    parts += [f"<li>{escape(curve.label)}: {escape(curve.promise)}</li>" for curve in curves]
+    parts += [f"<li>{escape(curve.label)}: {escape(curve.guarantee)}</li>" for curve in curves]
     parts.append("</ul><h2>Configurations</h2>")
-    for cell, record in found:
+    for cell, record in runs:
         content = json.dumps({"config": record.about["config"], "ledger": record.about["ledger"]}, indent=2)
         parts.append(
             f"<details><summary>{escape(cell.label)}, seed {cell.seed}: <code>{record.key}</code></summary>"

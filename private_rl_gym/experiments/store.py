@@ -7,79 +7,21 @@ that no reader ever sees half of one; several processes may share a store, and t
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import socket
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from private_rl_gym.experiments.cell import Outcome
 from private_rl_gym.experiments.config import Cell
-from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.record import Record, StoreError
 
-__all__ = ["Record", "Store", "StoreError", "pack", "unpack"]
+__all__ = ["Store", "StoreError"]
 
 FORMAT = 1
-_ABOUT = b"private_rl_gym"
 _FOLDERS = ("records", "failed", "incoming")
-
-
-class StoreError(GridError):
-    """A directory that is no store, or cannot be written to; nothing was touched."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
-    """A finished cell, as it was read: see :class:`~private_rl_gym.experiments.cell.Outcome`."""
-
-    key: str
-    about: dict[str, Any]
-    users: NDArray[np.int64]
-    regret: NDArray[np.float64]
-    noise: NDArray[np.float64]
-
-    @property
-    def epsilon(self) -> float:
-        """What was really promised; infinite for nothing."""
-        found = self.about["epsilon"]
-        return float("inf") if found is None else float(found)
-
-
-def pack(outcome: Outcome) -> bytes:
-    """A record's bytes; the same for the same outcome."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    about = json.dumps(outcome.about, sort_keys=True).encode()
-    columns = {"users": outcome.users, "regret": outcome.regret, "noise": outcome.noise}
-    table = pa.table(columns).replace_schema_metadata({_ABOUT: about})
-    content = io.BytesIO()
-    pq.write_table(table, content, compression="zstd")
-    return content.getvalue()
-
-
-def unpack(key: str, content: bytes) -> Record:
-    """What ``pack`` made; or a sentence."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(io.BytesIO(content))
-        about = json.loads(table.schema.metadata[_ABOUT])
-        users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"{key} is no record, or is damaged ({type(error).__name__}): remove the file, and run the sweep again."
-        ) from None
-    return Record(key, about, users, regret, noise)
 
 
 class Store:
@@ -172,14 +114,14 @@ class Store:
         if len(found) != 1:
             said = "no record" if not found else f"{len(found)} records"
             raise StoreError(f"{self.path} has {said} whose key begins with {key!r}.")
-        return unpack(found[0].stem, found[0].read_bytes())
+        return Record.from_bytes(found[0].stem, found[0].read_bytes())
 
     def read(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Record]]:
         """The records of those cells that have one."""
         for cell in cells:
             place = self._place(cell.key)
             if place.is_file():
-                yield cell, unpack(cell.key, place.read_bytes())
+                yield cell, Record.from_bytes(cell.key, place.read_bytes())
 
     def _place(self, key: str) -> Path:
         return self.path / "records" / key[:2] / f"{key}.parquet"

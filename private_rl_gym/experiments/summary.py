@@ -1,19 +1,20 @@
-"""What a sweep found, as numbers: one row a curve, with confidence over seeds. CSV, Markdown and LaTeX."""
+"""The outcome of a sweep as numbers: one row a curve, with confidence over seeds. CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.experiments.config import Cell
-from private_rl_gym.experiments.store import Record
+from private_rl_gym.experiments.config import Cell, curve_name
+from private_rl_gym.experiments.record import Record
 
 __all__ = ["HEADER", "Curve", "as_csv", "as_latex", "as_markdown", "curves_csv", "rows", "summarize"]
 
@@ -25,24 +26,39 @@ class Curve:
     """The runs of one label, seed by seed.
 
     Attributes:
-        label: What figures call it.
+        base: Its name in figures, without axes.
+        axes: What varies in the grid, by path.
+        config: Configuration of its first run.
         asked: The epsilon that was asked for; None where none was.
         epsilon, delta: What is really promised; infinite for nothing.
-        covers: Which data are protected.
-        promise: The ledger's line.
+        covers: The data that are protected.
+        guarantee: The ledger's line.
         users: ``[point]``, after how many users.
         regret, noise: ``[seed, point]``.
     """
 
-    label: str
+    base: str
+    axes: Mapping[str, Any]
+    config: Mapping[str, Any]
     asked: float | None
     epsilon: float
     delta: float
     covers: str
-    promise: str
+    guarantee: str
     users: NDArray[np.int64]
     regret: NDArray[np.float64]
     noise: NDArray[np.float64]
+    blind: float  # what actions at random lose a user
+    mistakes: NDArray[np.float64] | None = None  # [seed]
+
+    @property
+    def label(self) -> str:
+        """Its name in figures."""
+        return curve_name(self.base, self.axes)
+
+    def named(self, without: str) -> str:
+        """Its name without one of the axes: the same for all curves that differ in nothing else."""
+        return curve_name(self.base, self.axes, without)
 
     @property
     def seeds(self) -> int:
@@ -71,20 +87,25 @@ def summarize(found: Iterable[tuple[Cell, Record]]) -> list[Curve]:
     for cell, record in found:
         by_label.setdefault(cell.label, []).append((cell, record))
     curves = []
-    for label, runs in by_label.items():
+    for runs in by_label.values():
         runs.sort(key=lambda run: run[0].seed)
         cell, first = runs[0]
+        counted = [record.about["mistakes"] for _, record in runs if "mistakes" in record.about]
         curves.append(
             Curve(
-                label=label,
+                base=cell.base,
+                axes=cell.axes,
+                config=cell.to_dict(),
                 asked=cell.epsilon,
                 epsilon=first.epsilon,
                 delta=float(first.about["delta"]),
                 covers=str(first.about["covers"]),
-                promise=str(first.about["promise"]),
+                guarantee=str(first.about["guarantee"]),
                 users=first.users,
                 regret=np.array([record.regret for _, record in runs]),
                 noise=np.array([record.noise for _, record in runs]),
+                blind=float(np.mean([r.about["optimal_value"] - r.about["blind_value"] for _, r in runs])),
+                mistakes=np.array(counted, dtype=np.float64) if len(counted) == len(runs) else None,
             )
         )
     return curves
@@ -95,11 +116,11 @@ HEADER = ("learner", "true epsilon", "delta", "asked", "protects", "users", "see
 
 def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
     """The table, a row a curve, as text."""
-    found: list[tuple[str, ...]] = []
+    lines: list[tuple[str, ...]] = []
     for curve in curves:
         half = curve.half_width[-1]
         private = math.isfinite(curve.epsilon)
-        found.append(
+        lines.append(
             (
                 curve.label,
                 f"{curve.epsilon:.4g}" if private else "inf",
@@ -113,7 +134,7 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
                 f"{curve.noise[:, -1].mean():.3g}",
             )
         )
-    return found
+    return lines
 
 
 def as_csv(curves: Sequence[Curve]) -> str:

@@ -18,43 +18,15 @@ from typing import TYPE_CHECKING
 from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from private_rl_gym.planning.features import LinearFeatures
-    from private_rl_gym.planning.policy import Policy
-    from private_rl_gym.planning.sampling import SamplingTables
-    from private_rl_gym.planning.simulate import Trajectories, rollout
-    from private_rl_gym.planning.solve import (
-        Plan,
-        backward_induction,
-        evaluate_policy,
-        occupancy,
-        optimistic_backward_induction,
-    )
+    from private_rl_gym.planning.features import LinearFeatures as LinearFeatures
+    from private_rl_gym.planning.policy import Policy as Policy
+    from private_rl_gym.planning.sampling import SamplingTables as SamplingTables
+    from private_rl_gym.planning.simulate import Trajectories as Trajectories
+    from private_rl_gym.planning.simulate import rollout as rollout
+    from private_rl_gym.planning.solve import Plan as Plan
+    from private_rl_gym.planning.solve import backward_induction as backward_induction
+    from private_rl_gym.planning.solve import evaluate_policy as evaluate_policy
+    from private_rl_gym.planning.solve import occupancy as occupancy
+    from private_rl_gym.planning.solve import optimistic_backward_induction as optimistic_backward_induction
 
-__all__ = [
-    "LinearFeatures",
-    "Plan",
-    "Policy",
-    "SamplingTables",
-    "Trajectories",
-    "backward_induction",
-    "evaluate_policy",
-    "occupancy",
-    "optimistic_backward_induction",
-    "rollout",
-]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "LinearFeatures": "features",
-        "Policy": "policy",
-        "Trajectories": "simulate",
-        "rollout": "simulate",
-        "SamplingTables": "sampling",
-        "Plan": "solve",
-        "backward_induction": "solve",
-        "evaluate_policy": "solve",
-        "occupancy": "solve",
-        "optimistic_backward_induction": "solve",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ No array of S x A x d entries is made: the features of a state and action are co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.solve import Plan, greedy
 
 __all__ = ["Optimism", "Regression", "linear_induction"]
 
@@ -40,20 +41,15 @@ class Regression:
         return self.gram, self.vector, self.shift, self.width, self.width_by_shift
 
 
-class Optimism(NamedTuple):
-    """What optimistic planning finds.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Optimism(Plan):
+    """A plan, and what it met on the way.
 
     Attributes:
-        q: ``[h, s, a]``, optimistic values of actions.
-        v: ``[h, s]``, h = 0..H, of states.
-        actions: ``[h, s]``, the first of the best by q.
         scaled: How many rows of the table phi(h, s, a) are longer than the stated bound.
         raised: In how many regressions noise was larger than the shift.
     """
 
-    q: NDArray[np.float64]
-    v: NDArray[np.float64]
-    actions: NDArray[np.int64]
     scaled: int
     raised: int
 
@@ -136,16 +132,12 @@ def _induction(
                 if staged:
                     reward = min(1.0, max(0.0, reward))
                 q[h, s, a] = 0.0 if s == absorbing else min(top, max(0.0, reward + ahead))
-            best = 0
-            for a in range(1, n_actions):
-                if q[h, s, a] > q[h, s, best]:
-                    best = a
-            actions[h, s] = best
-            if policy.size > 0:
+        greedy(q[h], v[h], actions[h])
+        if policy.size > 0:
+            for s in range(n_states):
+                v[h, s] = 0.0
                 for a in range(n_actions):
                     v[h, s] += policy[h, s, a] * q[h, s, a]
-            else:
-                v[h, s] = q[h, s, best]
     return scaled, raised
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.arrays import as_array, as_distributions, cumulative, positive_integer, read_only
 
-__all__ = ["Policy", "checked_values"]
+__all__ = ["Policy"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
@@ -34,9 +34,8 @@ class Policy:
 
     table: NDArray[np.int64] | NDArray[np.float64]  # [h, s] actions, or [h, s, a] probabilities
     n_actions: int
-    values: NDArray[np.float64] | None = None  # [h, s], h = 0..H: what linear learners send along with a policy
 
-    def __init__(self, table: ArrayLike, n_actions: int, values: ArrayLike | None = None) -> None:
+    def __init__(self, table: ArrayLike, n_actions: int) -> None:
         """A policy for every stage: see :meth:`of` for one that is the same at all of them."""
         shape = np.shape(table)
         if len(shape) < 2:
@@ -44,7 +43,6 @@ class Policy:
         checked = Policy.of(table, horizon=shape[0], n_states=shape[1], n_actions=n_actions)
         object.__setattr__(self, "table", checked.table)
         object.__setattr__(self, "n_actions", checked.n_actions)
-        object.__setattr__(self, "values", None if values is None else checked.with_values(values).values)
 
     @classmethod
     def of(cls, table: Policy | ArrayLike, *, horizon: int, n_states: int, n_actions: int) -> Policy:
@@ -84,16 +82,10 @@ class Policy:
             )
         if len(shape) == 3:
             found = as_distributions(found, "policy", "state")  # type: ignore[assignment,arg-type]
-        policy = cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
-        return policy.with_values(table.values) if isinstance(table, Policy) else policy
+        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
 
     @classmethod
-    def trusted(
-        cls,
-        table: NDArray[np.int64] | NDArray[np.float64],
-        n_actions: int,
-        values: NDArray[np.float64] | None = None,
-    ) -> Policy:
+    def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:
         """The policy in an array that is known to be right, such as one that a solver made: nothing is checked.
 
         Whoever lets users run a policy checks it again, and copies it: boundaries, models and rollouts do.
@@ -101,14 +93,7 @@ class Policy:
         policy = object.__new__(cls)
         object.__setattr__(policy, "table", table)
         object.__setattr__(policy, "n_actions", n_actions)
-        object.__setattr__(policy, "values", values)
         return policy
-
-    def with_values(self, values: ArrayLike | None) -> Policy:
-        """The same policy, sent to users together with a value function ``[h, s]``, h = 0..H."""
-        if values is None:
-            return Policy.trusted(self.table, self.n_actions)
-        return Policy.trusted(self.table, self.n_actions, checked_values(values, (self.horizon + 1, self.n_states)))
 
     @classmethod
     def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
@@ -158,19 +143,8 @@ class Policy:
         return int(np.searchsorted(self.cumulative[stage, state], uniform, side="right"))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Policy, (self.table, self.n_actions, self.values)
+        return Policy, (self.table, self.n_actions)
 
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else "stochastic"
         return f"Policy({kind}, H={self.horizon}, S={self.n_states}, A={self.n_actions})"
-
-
-def checked_values(values: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:  # [h, s], h = 0..H
-    """A copy of a value function, which nobody can change, or a sentence."""
-    found = read_only(as_array(values, "values"))
-    if found.shape != shape:
-        raise ValueError(
-            f"values have shape {found.shape}: they must be {shape}, one value for each state at each stage and at the "
-            "end."
-        )
-    return found

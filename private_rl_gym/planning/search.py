@@ -1,4 +1,4 @@
-"""Which policy, of those that are still active, visits a state and action most? SDP-PE, algorithms 2 and 3.
+"""The most visiting of the policies that are still active: SDP-PE, algorithms 2 and 3.
 
 * ``Everyone`` - all deterministic policies, listed: exact, and for tiny problems only
 * ``NearBest`` - all policies whose value is within a gap of the best, never listed
@@ -9,41 +9,46 @@ Models here have one state more than the problem, absorbing: what is too rare to
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.planning.solve import greedy
 
-__all__ = ["Everyone", "Mixture", "Model", "NearBest", "shares", "simplex"]
+__all__ = ["EstimatedModel", "Everyone", "NearBest", "PolicyMixture", "shares", "simplex"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class EstimatedModel:
     """An estimated model; the last state is absorbing, and pays nothing."""
 
     transitions: NDArray[np.float64]  # [h, s, a, s'], with the absorbing state
     rewards: NDArray[np.float64]  # [h, s, a], with the absorbing state
     initial: NDArray[np.float64]  # [s], with the absorbing state
 
-    def arrays(self, name: str) -> dict[str, NDArray[np.float64]]:
-        """To be saved under that name."""
-        return {
-            f"{name}_transitions": self.transitions,
-            f"{name}_rewards": self.rewards,
-            f"{name}_initial": self.initial,
-        }
+    @classmethod
+    def empty(cls, horizon: int, n_states: int, n_actions: int) -> EstimatedModel:
+        """A model to be filled in."""
+        shape = (horizon, n_states + 1, n_actions)
+        return cls(np.zeros((*shape, n_states + 1)), np.zeros(shape), np.zeros(n_states + 1))
 
     @classmethod
-    def of(cls, name: str, arrays: dict[str, NDArray[np.float64]]) -> Model:
-        """What was saved under that name."""
-        return cls(arrays[f"{name}_transitions"], arrays[f"{name}_rewards"], arrays[f"{name}_initial"])
+    def unknown(cls, horizon: int, n_states: int, n_actions: int) -> EstimatedModel:
+        """A model in which everything leads to the absorbing state, from any start."""
+        model = cls.empty(horizon, n_states, n_actions)
+        model.transitions[..., n_states] = 1.0
+        return model.starting(np.append(np.full(n_states, 1.0 / n_states), 0.0))
+
+    def starting(self, initial: NDArray[np.float64]) -> EstimatedModel:
+        """The same model, with other starts."""
+        return replace(self, initial=initial)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
+class PolicyMixture:
     """Two deterministic policies, of which a share of the users runs the first and the others the second."""
 
     first: NDArray[np.int64]  # [h, s]
@@ -64,16 +69,16 @@ class NearBest:
     no single policy meets the bound exactly, two that lie on its sides are mixed.
     """
 
-    def most_visiting(self, model: Model, layer: int, gap: float) -> list[Mixture]:
+    def most_visiting(self, model: EstimatedModel, layer: int, gap: float) -> list[PolicyMixture]:
         """For every (s, a) of the problem at stage ``layer``, state by state."""
         P, r, d = model.transitions, model.rewards, model.initial
         firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap)
         return [
-            Mixture(firsts[i][:, :-1], seconds[i][:, :-1], float(shares[i]), float(visits[i]))
+            PolicyMixture(firsts[i][:, :-1], seconds[i][:, :-1], float(shares[i]), float(visits[i]))
             for i in range(len(shares))
         ]
 
-    def best(self, model: Model) -> tuple[NDArray[np.int64], float]:
+    def best(self, model: EstimatedModel) -> tuple[NDArray[np.int64], float]:
         """The best policy, and its value."""
         P, r, d = model.transitions, model.rewards, model.initial
         actions = np.empty(r.shape[:2], dtype=np.int64)
@@ -108,7 +113,7 @@ class Everyone:
         """The policy of that number, ``[h, s]``."""
         return self.rules[list(np.unravel_index(number, self.active.shape))]
 
-    def values(self, model: Model) -> NDArray[np.float64]:  # as `active`
+    def values(self, model: EstimatedModel) -> NDArray[np.float64]:  # as `active`
         """The value of every policy."""
         S, count = self.n_states, len(self.rules)
         states = np.arange(S)
@@ -120,7 +125,7 @@ class Everyone:
             V = np.concatenate([inside, np.zeros((count, len(V), 1))], axis=2).reshape(-1, S + 1)
         return np.asarray(V @ model.initial).reshape(self.active.shape)
 
-    def most_visiting(self, model: Model, layer: int, gap: float = 0.0) -> list[Mixture]:
+    def most_visiting(self, model: EstimatedModel, layer: int, gap: float = 0.0) -> list[PolicyMixture]:
         """For every (s, a) at stage ``layer``, state by state; the gap was applied when policies were eliminated."""
         del gap
         S, A, count = self.n_states, self.n_actions, len(self.rules)
@@ -143,15 +148,15 @@ class Everyone:
                 beginning, rule = divmod(place, count)
                 number = place * ends.shape[2] + int(np.argmax(ends[beginning, rule]))
                 table = self.table(number)
-                found.append(Mixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
+                found.append(PolicyMixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
         return found
 
-    def eliminate(self, model: Model, gap: float) -> None:
+    def eliminate(self, model: EstimatedModel, gap: float) -> None:
         """Policies whose value is further than ``gap`` below that of the best active one are out."""
         values = np.where(self.active, self.values(model), -np.inf)
         self.active &= values >= values.max() - gap
 
-    def best(self, model: Model) -> tuple[NDArray[np.int64], float]:
+    def best(self, model: EstimatedModel) -> tuple[NDArray[np.int64], float]:
         """The best active policy, and its value."""
         values = np.where(self.active, self.values(model), -np.inf)
         number = int(np.argmax(values))
@@ -182,19 +187,16 @@ def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
 def _greedy(P: Any, r: Any, weight: float, layer: int, s0: int, a0: int, actions: Any) -> None:
     """Backward induction on weight * r, and 1 for being in (s0, a0) at stage ``layer``."""
     H, S, A = r.shape
-    following, v = np.zeros(S), np.zeros(S)
+    following, v, q = np.zeros(S), np.zeros(S), np.zeros((S, A))
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            best = -1.0
             for a in range(A):
-                q = weight * r[h, s, a]
+                q[s, a] = weight * r[h, s, a]
                 if h == layer and s == s0 and a == a0:
-                    q += 1.0
+                    q[s, a] += 1.0
                 for t in range(S):
-                    q += P[h, s, a, t] * following[t]
-                if q > best:
-                    best, actions[h, s] = q, a
-            v[s] = best
+                    q[s, a] += P[h, s, a, t] * following[t]
+        greedy(q, v, actions[h])
         following, v = v, following
 
 

@@ -22,14 +22,13 @@ class Trajectories:
     states: NDArray[np.int32]  # [user, h], h = 0..H
     actions: NDArray[np.int32]  # [user, h]
     rewards: NDArray[np.float64]  # [user, h]
-    values: NDArray[np.float64] | None = None  # [h, s], public: what was sent to them along with their policy
 
     def __len__(self) -> int:
         return int(self.actions.shape[0])
 
     def part(self, start: int, stop: int) -> Trajectories:
         """Some of the users, without copying."""
-        return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop], self.values)
+        return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop])
 
     @property
     def returns(self) -> NDArray[np.float64]:  # [user]
@@ -97,7 +96,7 @@ def rollout(
     )
     if not allowed:
         raise ValueError(f"The policy chooses an action outside 0..{tables.n_actions - 1}.")
-    return Trajectories(states, actions, rewards, policy.values)
+    return Trajectories(states, actions, rewards)
 
 
 @compiled

@@ -1,12 +1,13 @@
-"""Exact dynamic programming over dense arrays, compiled.
+"""Exact dynamic programming, compiled: optimal values, values of policies, visits.
 
-Axis h of ``transitions`` and ``rewards`` has length H, or length 1 where one stage stands for all.
+There is one set of solvers, over packed outcomes. A dense array of transitions is packed without being copied.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,64 @@ from private_rl_gym.planning.arrays import positive_integer, read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.policy import Policy
 
-__all__ = ["Plan", "backward_induction", "evaluate_policy", "occupancy", "optimistic_backward_induction"]
+__all__ = [
+    "Outcomes",
+    "Plan",
+    "backward_induction",
+    "evaluate_policy",
+    "greedy",
+    "occupancy",
+    "optimistic_backward_induction",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """Transitions, packed: row (h * S + s) * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
+
+    Where one stage stands for all there are rows for h = 0 alone.
+    """
+
+    offsets: NDArray[np.int64]  # [row + 1]
+    successors: NDArray[np.int64]  # [entry]
+    probabilities: NDArray[np.float64]  # [entry]
+    n_states: int
+    n_actions: int
+
+    @classmethod
+    def of(cls, transitions: Outcomes | ArrayLike) -> Outcomes:
+        """Dense arrays ``[h, s, a, s']``, packed with all their zeros; or what is packed already."""
+        if isinstance(transitions, Outcomes):
+            return transitions
+        P = np.ascontiguousarray(transitions, dtype=np.float64)
+        if P.ndim != 4 or P.shape[1] != P.shape[3]:
+            raise ValueError(f"transitions have shape {P.shape}: they must be [h, s, a, s'].")
+        stages, n_states, n_actions, _ = P.shape
+        offsets, successors = _every_successor(stages * n_states * n_actions, n_states)
+        return cls(offsets, successors, P.reshape(-1), n_states, n_actions)
+
+    @property
+    def stages(self) -> int:
+        """Number of stages that there are rows for."""
+        return (len(self.offsets) - 1) // (self.n_states * self.n_actions)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The arrays that compiled functions walk through."""
+        return self.offsets, self.successors, self.probabilities
+
+    def checked(self, horizon: int) -> Outcomes:
+        """The same, if there are rows for one stage or for all of them; else a sentence."""
+        if self.stages not in (1, horizon):
+            shape = (self.stages, self.n_states, self.n_actions, self.n_states)
+            raise ValueError(f"transitions have shape {shape}: they must be [h, s, a, s'], with one h, or {horizon}.")
+        return self
+
+
+@lru_cache(maxsize=32)
+def _every_successor(rows: int, n_states: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    offsets = np.arange(rows + 1, dtype=np.int64) * n_states
+    return read_only(offsets), read_only(np.tile(np.arange(n_states, dtype=np.int64), rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,17 +96,23 @@ class Plan:
 
 
 def backward_induction(
-    transitions: NDArray[np.float64],  # [h, s, a, s']
+    transitions: Outcomes | NDArray[np.float64],  # [h, s, a, s']
     rewards: NDArray[np.float64],  # [h, s, a]
     horizon: int,
 ) -> Plan:
-    """Optimal values and policy of a finite-horizon model."""
-    P, r = _checked(transitions, rewards, positive_integer(horizon, "horizon", "stages"))
-    return Plan(*_backward(P, r, horizon))
+    """Optimal values and policy of a finite-horizon model.
+
+    Axis h of both has length H, or length 1 where one stage stands for all.
+    """
+    horizon = positive_integer(horizon, "horizon", "stages")
+    P = Outcomes.of(transitions).checked(horizon)
+    r = _checked_rewards(rewards, P, horizon)
+    nothing, unbounded = np.zeros((1, *r.shape[1:])), np.full((1, *r.shape[1:]), math.inf)
+    return Plan(*_backward(*P.arrays, r, nothing, -math.inf, unbounded, horizon))
 
 
 def optimistic_backward_induction(
-    transitions: NDArray[np.float64],  # [h, s, a, s']
+    transitions: Outcomes | NDArray[np.float64],  # [h, s, a, s']
     rewards: NDArray[np.float64],  # [h, s, a]
     bonus: NDArray[np.float64],  # [h, s, a]
     *,
@@ -69,7 +133,8 @@ def optimistic_backward_induction(
     if bonus.ndim != 3:
         raise ValueError(f"The bonus has shape {bonus.shape}: it must be [h, s, a].")
     horizon = len(bonus)
-    P, r = _checked(transitions, rewards, horizon)
+    P = Outcomes.of(transitions).checked(horizon)
+    r = _checked_rewards(rewards, P, horizon)
     if bonus.shape != (horizon, *r.shape[1:]):
         raise ValueError(f"The bonus has shape {bonus.shape}: with these rewards it must be {(horizon, *r.shape[1:])}.")
     tops = np.arange(horizon, 0, -1.0) if ceiling is None else np.asarray(ceiling, dtype=np.float64)
@@ -82,67 +147,56 @@ def optimistic_backward_induction(
     caps[:] = tops[..., None, None]
     if previous is not None:
         np.minimum(caps, previous, out=caps)
-    return Plan(*_backward_optimistic(P, r, np.asarray(bonus, dtype=np.float64), float(floor), caps))
+    return Plan(*_backward(*P.arrays, r, np.asarray(bonus, dtype=np.float64), float(floor), caps, horizon))
 
 
 def evaluate_policy(
-    transitions: NDArray[np.float64],  # [h, s, a, s']
+    transitions: Outcomes | NDArray[np.float64],  # [h, s, a, s']
     rewards: NDArray[np.float64],  # [h, s, a]
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s], h = 0..H
     """The value of ``policy`` from every stage and state."""
-    P, r = _checked(transitions, rewards, policy.horizon)
+    P = Outcomes.of(transitions).checked(policy.horizon)
+    r = _checked_rewards(rewards, P, policy.horizon)
     _check_fit(policy, P)
-    if policy.deterministic:
-        return np.asarray(_evaluate_deterministic(P, r, policy.table))
-    return np.asarray(_evaluate_stochastic(P, r, policy.table))
+    return np.asarray(_evaluate(*P.arrays, r, policy.probabilities))
 
 
 def occupancy(
-    transitions: NDArray[np.float64],  # [h, s, a, s']
+    transitions: Outcomes | NDArray[np.float64],  # [h, s, a, s']
     initial: NDArray[np.float64],  # [s]
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s, a]
     """The probability that ``policy`` is in state s and does a at stage h."""
-    P, _ = _checked(transitions, None, policy.horizon)
+    P = Outcomes.of(transitions).checked(policy.horizon)
     _check_fit(policy, P)
-    if initial.shape != P.shape[1:2]:
-        raise ValueError(f"initial has shape {initial.shape}: it must be one probability a state, {P.shape[1:2]}.")
-    return np.asarray(_occupancy(P, np.asarray(initial, dtype=np.float64), policy.probabilities))
+    if initial.shape != (P.n_states,):
+        raise ValueError(f"initial has shape {initial.shape}: it must be one probability a state, {(P.n_states,)}.")
+    return np.asarray(_occupancy(*P.arrays, np.asarray(initial, dtype=np.float64), policy.probabilities))
 
 
-def _checked(transitions: Any, rewards: Any, horizon: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Arrays that the compiled functions can walk through without leaving them."""
-    P = np.ascontiguousarray(transitions, dtype=np.float64)
-    if P.ndim != 4 or P.shape[1] != P.shape[3] or len(P) not in (1, horizon):
-        raise ValueError(f"transitions have shape {P.shape}: they must be [h, s, a, s'], with one h, or {horizon}.")
-    r = np.zeros((1, *P.shape[1:3])) if rewards is None else np.ascontiguousarray(rewards, dtype=np.float64)
-    if r.shape not in ((1, *P.shape[1:3]), (horizon, *P.shape[1:3])):
+def _checked_rewards(rewards: Any, transitions: Outcomes, horizon: int) -> NDArray[np.float64]:
+    """An array that compiled functions can walk through without leaving it."""
+    r = np.ascontiguousarray(rewards, dtype=np.float64)
+    sizes = (transitions.n_states, transitions.n_actions)
+    if r.shape not in ((1, *sizes), (horizon, *sizes)):
         raise ValueError(
-            f"rewards have shape {r.shape}: with these transitions they must be {(horizon, *P.shape[1:3])}, or the "
-            "same with one h."
+            f"rewards have shape {r.shape}: with these transitions they must be {(horizon, *sizes)}, or the same with "
+            "one h."
         )
-    return P, r
+    return r
 
 
-def _check_fit(policy: Policy, transitions: NDArray[np.float64]) -> None:
-    if (policy.n_states, policy.n_actions) != transitions.shape[1:3]:
+def _check_fit(policy: Policy, transitions: Outcomes) -> None:
+    if (policy.n_states, policy.n_actions) != (transitions.n_states, transitions.n_actions):
         raise ValueError(
-            f"{policy} does not fit the transitions: they have S={transitions.shape[1]}, A={transitions.shape[2]}."
+            f"{policy} does not fit the transitions: they have S={transitions.n_states}, A={transitions.n_actions}."
         )
 
 
 @compiled
-def _expected(row: Any, values: Any) -> float:
-    total = 0.0
-    for successor in range(len(row)):
-        total += row[successor] * values[successor]
-    return total
-
-
-@compiled
-def _greedy(q: Any, v: Any, actions: Any) -> None:
-    """Fill the values and the first best action of one stage from its Q."""
+def greedy(q: Any, v: Any, actions: Any) -> None:
+    """Fill in the values and the first best actions of one stage, of its Q ``[s, a]``."""
     for s in range(q.shape[0]):
         best = 0
         for a in range(1, q.shape[1]):
@@ -153,79 +207,68 @@ def _greedy(q: Any, v: Any, actions: Any) -> None:
 
 
 @compiled
-def _backward(transitions: Any, rewards: Any, horizon: int) -> Any:
-    _, n_states, n_actions, _ = transitions.shape
+def _expected(successors: Any, probabilities: Any, start: int, stop: int, values: Any) -> float:
+    total = 0.0
+    for entry in range(start, stop):
+        total += probabilities[entry] * values[successors[entry]]
+    return total
+
+
+@compiled
+def _backward(
+    offsets: Any, successors: Any, probabilities: Any, rewards: Any, bonus: Any, floor: float, caps: Any, horizon: int
+) -> Any:
+    _, n_states, n_actions = rewards.shape
+    rows = len(offsets) - 1
     q = np.empty((horizon, n_states, n_actions))
     v = np.zeros((horizon + 1, n_states))
     actions = np.empty((horizon, n_states), dtype=np.int64)
     for h in range(horizon - 1, -1, -1):
-        P = transitions[h % transitions.shape[0]]
-        r = rewards[h % rewards.shape[0]]
+        r, b, top = rewards[h % rewards.shape[0]], bonus[h % bonus.shape[0]], caps[h % caps.shape[0]]
+        row = h * n_states * n_actions % rows
         for s in range(n_states):
             for a in range(n_actions):
-                q[h, s, a] = r[s, a] + _expected(P[s, a], v[h + 1])
-        _greedy(q[h], v[h], actions[h])
+                value = r[s, a] + b[s, a]
+                value += _expected(successors, probabilities, offsets[row], offsets[row + 1], v[h + 1])
+                q[h, s, a] = min(top[s, a], max(floor, value))
+                row += 1
+        greedy(q[h], v[h], actions[h])
     return q, v, actions
 
 
 @compiled
-def _backward_optimistic(transitions: Any, rewards: Any, bonus: Any, floor: float, caps: Any) -> Any:
-    horizon, n_states, n_actions = bonus.shape
-    q = np.empty((horizon, n_states, n_actions))
+def _evaluate(offsets: Any, successors: Any, probabilities: Any, rewards: Any, chances: Any) -> Any:
+    horizon, n_states, n_actions = chances.shape
+    rows = len(offsets) - 1
     v = np.zeros((horizon + 1, n_states))
-    actions = np.empty((horizon, n_states), dtype=np.int64)
     for h in range(horizon - 1, -1, -1):
-        P = transitions[h % transitions.shape[0]]
         r = rewards[h % rewards.shape[0]]
+        row = h * n_states * n_actions % rows
         for s in range(n_states):
             for a in range(n_actions):
-                value = r[s, a] + bonus[h, s, a] + _expected(P[s, a], v[h + 1])
-                q[h, s, a] = min(caps[h, s, a], max(floor, value))
-        _greedy(q[h], v[h], actions[h])
-    return q, v, actions
-
-
-@compiled
-def _evaluate_deterministic(transitions: Any, rewards: Any, table: Any) -> Any:
-    horizon, n_states = table.shape
-    v = np.zeros((horizon + 1, n_states))
-    for h in range(horizon - 1, -1, -1):
-        P = transitions[h % transitions.shape[0]]
-        r = rewards[h % rewards.shape[0]]
-        for s in range(n_states):
-            a = table[h, s]
-            v[h, s] = r[s, a] + _expected(P[s, a], v[h + 1])
+                if chances[h, s, a] > 0.0:
+                    ahead = _expected(successors, probabilities, offsets[row], offsets[row + 1], v[h + 1])
+                    v[h, s] += chances[h, s, a] * (r[s, a] + ahead)
+                row += 1
     return v
 
 
 @compiled
-def _evaluate_stochastic(transitions: Any, rewards: Any, probabilities: Any) -> Any:
-    horizon, n_states, n_actions = probabilities.shape
-    v = np.zeros((horizon + 1, n_states))
-    for h in range(horizon - 1, -1, -1):
-        P = transitions[h % transitions.shape[0]]
-        r = rewards[h % rewards.shape[0]]
-        for s in range(n_states):
-            for a in range(n_actions):
-                if probabilities[h, s, a] > 0.0:
-                    v[h, s] += probabilities[h, s, a] * (r[s, a] + _expected(P[s, a], v[h + 1]))
-    return v
-
-
-@compiled
-def _occupancy(transitions: Any, initial: Any, probabilities: Any) -> Any:
-    horizon, n_states, n_actions = probabilities.shape
+def _occupancy(offsets: Any, successors: Any, probabilities: Any, initial: Any, chances: Any) -> Any:
+    horizon, n_states, n_actions = chances.shape
+    rows = len(offsets) - 1
     reached = initial.copy()
     visits = np.zeros((horizon, n_states, n_actions))
     for h in range(horizon):
-        P = transitions[h % transitions.shape[0]]
         following = np.zeros(n_states)
+        row = h * n_states * n_actions % rows
         for s in range(n_states):
             for a in range(n_actions):
-                mass = reached[s] * probabilities[h, s, a]
+                mass = reached[s] * chances[h, s, a]
                 visits[h, s, a] = mass
                 if mass > 0.0:
-                    for successor in range(n_states):
-                        following[successor] += mass * P[s, a, successor]
+                    for entry in range(offsets[row], offsets[row + 1]):
+                        following[successors[entry]] += mass * probabilities[entry]
+                row += 1
         reached = following
     return visits

@@ -5,7 +5,8 @@
 * ``NoiseSource`` - where noise comes from (``noise``)
 * ``COUNTING`` - releasing sums again and again (``counting``)
 * ``Release`` - what the outside may see; ``project_counts`` - counts that a model can have
-* ``Guarantee``, ``Ledger`` - what is promised; ``compose``, ``disjoint`` - what several releases cost together
+* ``Guarantee``, ``Ledger`` - what is promised; ``compose`` - what several releases cost together
+* ``Ask`` - what users are asked for beside actions
 * ``gaussian_mu``, ``gaussian_epsilon``, ``gaussian_delta`` - from budgets to noise and back
 
 The names are loaded on first access, because some of them bring numba with them.
@@ -18,49 +19,23 @@ from typing import TYPE_CHECKING
 from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from private_rl_gym.privacy.composition import compose, disjoint
-    from private_rl_gym.privacy.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
-    from private_rl_gym.privacy.counting import COUNTING
-    from private_rl_gym.privacy.guarantee import Guarantee, Ledger
-    from private_rl_gym.privacy.noise import NoiseSource
-    from private_rl_gym.privacy.projection import project_counts
-    from private_rl_gym.privacy.randomizers import RANDOMIZERS
-    from private_rl_gym.privacy.release import Release
-    from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+    from private_rl_gym.privacy.asks import Ask as Ask
+    from private_rl_gym.privacy.asks import Values as Values
+    from private_rl_gym.privacy.composition import compose as compose
+    from private_rl_gym.privacy.conversion import gaussian_delta as gaussian_delta
+    from private_rl_gym.privacy.conversion import gaussian_epsilon as gaussian_epsilon
+    from private_rl_gym.privacy.conversion import gaussian_mu as gaussian_mu
+    from private_rl_gym.privacy.counting import COUNTING as COUNTING
+    from private_rl_gym.privacy.guarantee import Covers as Covers
+    from private_rl_gym.privacy.guarantee import Guarantee as Guarantee
+    from private_rl_gym.privacy.guarantee import Ledger as Ledger
+    from private_rl_gym.privacy.guarantee import Neighbours as Neighbours
+    from private_rl_gym.privacy.guarantee import TrustModel as TrustModel
+    from private_rl_gym.privacy.noise import NoiseSource as NoiseSource
+    from private_rl_gym.privacy.projection import project_counts as project_counts
+    from private_rl_gym.privacy.randomizers import RANDOMIZERS as RANDOMIZERS
+    from private_rl_gym.privacy.release import Release as Release
+    from private_rl_gym.privacy.statistics import Statistic as Statistic
+    from private_rl_gym.privacy.statistics import TabularCounts as TabularCounts
 
-__all__ = [
-    "COUNTING",
-    "RANDOMIZERS",
-    "Guarantee",
-    "Ledger",
-    "NoiseSource",
-    "Release",
-    "Statistic",
-    "TabularCounts",
-    "compose",
-    "disjoint",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "project_counts",
-]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "COUNTING": "counting",
-        "RANDOMIZERS": "randomizers",
-        "Guarantee": "guarantee",
-        "Ledger": "guarantee",
-        "NoiseSource": "noise",
-        "Release": "release",
-        "Statistic": "statistics",
-        "TabularCounts": "statistics",
-        "compose": "composition",
-        "disjoint": "composition",
-        "gaussian_delta": "conversion",
-        "gaussian_epsilon": "conversion",
-        "gaussian_mu": "conversion",
-        "project_counts": "projection",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

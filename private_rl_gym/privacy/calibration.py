@@ -1,49 +1,117 @@
-"""From a budget to the scale of the noise, exact or as the papers print it."""
+"""Choice and calibration of the noise on sums: the scale that a budget asks for, exact or as the papers print it."""
 
 from __future__ import annotations
 
-from functools import partial
+import math
+from collections.abc import Sequence
+from functools import lru_cache
 
 from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu, laplace_scale
-from private_rl_gym.privacy.counting import COUNTING, Batched, ContinualNoise
-from private_rl_gym.privacy.errors import GaussianError, LaplaceError
-from private_rl_gym.privacy.statistics import Noise, Statistic
+from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
+from private_rl_gym.privacy.counting.base import Law
+from private_rl_gym.privacy.statistics import Statistic
 
-__all__ = ["calibrate", "choose_counting", "noise_law"]
+__all__ = ["calibrate", "choose_counting"]
 
 
-def choose_counting(counting: str | None, noise: str | None, delta: float, *, paper: str | None) -> tuple[str, str]:
-    """The mechanism and the noise that were asked for, or the most accurate ones; or a sentence.
+def choose_counting(
+    counting: str | None,
+    noise: str | None,
+    statistic: Statistic,
+    releases: int,
+    epsilon: float,
+    delta: float,
+    *,
+    paper: bool = False,
+    apart: bool = False,
+) -> tuple[str, Law]:
+    """The mechanism and the noise that were asked for, or the most accurate ones for this budget; or a sentence.
 
-    ``paper`` is the noise of the papers, where theirs is asked for.
+    Args:
+        counting: A name, or None for any.
+        noise: ``"laplace"``, ``"gaussian"``, or None for either.
+        statistic: What is summed.
+        releases: The number of releases.
+        epsilon: The budget.
+        delta: The budget.
+        paper: Whether the papers' constants are asked for, which settles the mechanism.
+        apart: Whether every batch has to be published by itself.
     """
-    if paper is not None:
-        if counting not in (None, "binary-tree") or noise not in (None, paper):
-            raise ValueError(
-                f"calibration='paper' is counting='binary-tree' with noise={paper!r}, as the papers print it."
-            )
-        counting, noise = "binary-tree", paper
     if counting is not None and counting not in COUNTING:
         raise ValueError(f"There is no counting {counting!r}: choose one of {', '.join(sorted(COUNTING))}.")
     if noise not in (None, "laplace", "gaussian"):
         raise ValueError(f"There is no noise {noise!r}: choose 'laplace' or 'gaussian'.")
-    wants_gaussian = noise == "gaussian" or counting == "matrix-factorization"
-    if wants_gaussian and delta == 0.0:
+    if paper:
+        printed = "laplace" if statistic.name == "tabular" else "gaussian"
+        if counting not in (None, "binary-tree") or noise not in (None, printed):
+            raise ValueError(
+                f"calibration='paper' is counting='binary-tree' with noise={printed!r}, as the papers print it."
+            )
+        counting, noise = "binary-tree", printed
+    if counting is None and apart:
+        counting = "batched"
+    gaussian_only = counting is not None and COUNTING[counting].laws == ("gaussian",)
+    if (noise == "gaussian" or gaussian_only) and delta == 0.0:
         raise ValueError(
             "delta is 0: Gaussian noise needs delta above 0. Give a small one, or ask for a tree and Laplace noise."
         )
-    if counting == "matrix-factorization" and noise == "laplace":
-        raise ValueError("counting='matrix-factorization' is for Gaussian noise: with Laplace noise take a tree.")
-    law = "gaussian" if wants_gaussian or (noise is None and delta > 0.0) else "laplace"
-    if counting == "k-ary-tree" and law == "gaussian":
-        raise ValueError("counting='k-ary-tree' is for Laplace noise: add noise='laplace', or take another counting.")
-    if counting == "k-ary-tree" and delta > 0.0:
+    candidates = [
+        (name, law)
+        for name, mechanism in COUNTING.items()
+        for law in mechanism.laws
+        if counting in (None, name)
+        and noise in (None, law)
+        and (law == "laplace" or delta > 0.0)
+        and (paper or mechanism.composes or delta == 0.0)
+    ]
+    if not candidates:
+        assert counting is not None  # noqa: S101 - without a name there is always one
+        laws = COUNTING[counting].laws
+        if noise is not None and noise not in laws:
+            known = laws[0].capitalize()
+            raise ValueError(f"counting={counting!r} is for {known} noise: leave noise out, or take another counting.")
         raise ValueError(
-            f"counting='k-ary-tree' has a proof for delta = 0, and would waste a delta of {delta:g}: leave delta out, "
+            f"counting={counting!r} has a proof for delta = 0, and would waste a delta of {delta:g}: leave delta out, "
             "or take the default, counting='matrix-factorization' with Gaussian noise, which is better by far."
         )
-    best = "matrix-factorization" if law == "gaussian" else "honaker-tree" if delta > 0.0 else "k-ary-tree"
-    return counting or best, law
+    if len(candidates) == 1 or paper:
+        return candidates[0]
+    return min(candidates, key=lambda candidate: _error(candidate, releases, statistic, epsilon, delta, candidates))
+
+
+def _error(
+    candidate: tuple[str, Law],
+    releases: int,
+    statistic: Statistic,
+    epsilon: float,
+    delta: float,
+    candidates: Sequence[tuple[str, Law]],
+) -> float:
+    """The standard deviation of a cell, averaged over all releases.
+
+    Where Gaussian noise may be chosen, Laplace noise is held to what a pure budget costs: where losses compose to less,
+    Gaussian noise is less still.
+    """
+    name, law = candidate
+    mechanism = _mechanism(name, law, releases)
+    if law == "gaussian":
+        scale = statistic.l2 * mechanism.sensitivity / gaussian_mu(epsilon, delta)
+    elif any(other == "gaussian" for _, other in candidates):
+        scale = statistic.l1 * mechanism.sensitivity / epsilon * math.sqrt(2.0)
+    else:
+        scale = calibrate(mechanism, statistic, epsilon, delta, paper=False)[0] * math.sqrt(2.0)
+    return scale * _mean_spread(name, law, releases)
+
+
+@lru_cache(maxsize=256)
+def _mechanism(name: str, law: Law, releases: int) -> ContinualNoise:
+    """A mechanism for one cell, to ask for its numbers."""
+    return COUNTING[name](releases, 1, law)
+
+
+@lru_cache(maxsize=256)
+def _mean_spread(name: str, law: Law, releases: int) -> float:
+    return _mechanism(name, law, releases).mean_spread()
 
 
 def calibrate(
@@ -64,11 +132,3 @@ def calibrate(
     spare = delta if noise.composes else 0.0
     grid = float(statistic.grid.max())
     return laplace_scale(statistic.parts, statistic.l1, round(noise.sensitivity), epsilon, spare, grid)
-
-
-def noise_law(noise: ContinualNoise, scale: float, step: int) -> Noise:
-    """The error of one entry of release ``step``, given the entry's grid."""
-    apart = isinstance(noise, Batched)
-    if noise.law == "gaussian":
-        return partial(GaussianError, scale * noise.spread(step), apart=apart)
-    return partial(LaplaceError, scale, noise.weights(step), apart=apart)

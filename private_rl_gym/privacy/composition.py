@@ -1,4 +1,4 @@
-"""What several releases cost together. Proofs: docs/proofs/composition.md.
+"""The cost of several releases together. Proofs: docs/proofs/composition.md.
 
 Closed forms where there are any; privacy-loss distributions (the package dp-accounting, imported when needed) for the
 rest. Budgets are under replacing one user throughout: a Gaussian is described by mu = our own sensitivity / sigma.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 
-__all__ = ["ApproximateDP", "Event", "Gaussian", "Laplace", "PureDP", "compose", "disjoint"]
+__all__ = ["ApproximateDP", "Event", "Gaussian", "Laplace", "PureDP", "compose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,6 @@ def _check(event: Event) -> None:
     numbers = [event.mu] if isinstance(event, Gaussian) else [event.epsilon, getattr(event, "delta", 0.0)]
     if not all(number >= 0.0 and math.isfinite(number) for number in numbers) or getattr(event, "delta", 0.0) >= 1.0:
         raise ValueError(f"{event} is no budget: its numbers must be 0 or more, and its delta below 1.")
-
-
-def disjoint(budgets: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The (epsilon, delta) of users each of whom is seen by one of the boundaries only: the worst of them."""
-    return max(epsilon for epsilon, _ in budgets), max(delta for _, delta in budgets)
 
 
 def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:

@@ -1,4 +1,4 @@
-"""How far a released sum may be off: standard deviations and tail bounds of the noise that it carries.
+"""Errors of released sums: standard deviations and tail bounds of the noise that they carry.
 
 Proof: docs/proofs/error-bounds.md.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["BoundedError", "CombinedError", "ErrorLaw", "GaussianError", "LaplaceError", "NoError", "pack", "unpack"]
+__all__ = ["BoundedError", "CombinedError", "ErrorLaw", "GaussianError", "LaplaceError", "NoError"]
 
 
 class ErrorLaw(ABC):
@@ -33,27 +33,24 @@ class ErrorLaw(ABC):
     def scaled(self, factor: float) -> ErrorLaw:
         """The error of a number that is multiplied by ``factor``."""
 
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """The error of what was added to a sum after ``earlier``: at worst both errors, on top of each other."""
-        return CombinedError.of(self, earlier)
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON can hold it."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        inner = {name: part.to_dict() if isinstance(part, ErrorLaw) else part for name, part in content.items()}
+        return {"law": type(self).__name__, **inner}
 
-
-def pack(law: ErrorLaw) -> dict[str, Any]:
-    """An error law as JSON can hold it."""
-    fields = {name: getattr(law, name) for name in law.__dataclass_fields__}  # type: ignore[attr-defined]
-    return {"law": type(law).__name__} | {k: pack(v) if isinstance(v, ErrorLaw) else v for k, v in fields.items()}
-
-
-def unpack(packed: dict[str, Any]) -> ErrorLaw:
-    """What ``pack`` made, as it was."""
-    kinds = {kind.__name__: kind for kind in (NoError, GaussianError, LaplaceError, BoundedError, CombinedError)}
-    fields: dict[str, Any] = {
-        name: unpack(v) if isinstance(v, dict) else v for name, v in packed.items() if name != "law"
-    }
-    if "weights" in fields:
-        fields["weights"] = tuple((float(count), float(weight)) for count, weight in fields["weights"])
-    law: ErrorLaw = kinds[packed["law"]](**fields)
-    return law
+    @staticmethod
+    def from_dict(content: dict[str, Any]) -> ErrorLaw:
+        """The law that ``to_dict`` wrote down."""
+        laws = {kind.__name__: kind for kind in (NoError, GaussianError, LaplaceError, BoundedError, CombinedError)}
+        rest: dict[str, Any] = {
+            name: ErrorLaw.from_dict(part) if isinstance(part, dict) else part for name, part in content.items()
+        }
+        kind: Any = laws[rest.pop("law")]
+        if "weights" in rest:
+            rest["weights"] = tuple((float(count), float(weight)) for count, weight in rest["weights"])
+        law: ErrorLaw = kind(**rest)
+        return law
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +74,6 @@ class NoError(ErrorLaw):
         del factor
         return self
 
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """Still exact."""
-        return earlier
-
 
 @dataclass(frozen=True, slots=True)
 class GaussianError(ErrorLaw):
@@ -89,12 +82,10 @@ class GaussianError(ErrorLaw):
     Attributes:
         std: Its standard deviation.
         grid: The step of the numbers.
-        apart: Whether it is a sum of independent noises, one for each batch or user.
     """
 
     std: float
     grid: float = 0.0
-    apart: bool = False
 
     def bound(self, failure: float) -> float:
         """The exact quantile, and half a step of the grid."""
@@ -104,17 +95,11 @@ class GaussianError(ErrorLaw):
 
     def summed(self, terms: int) -> ErrorLaw:
         """Variances add, and so do roundings, at worst."""
-        return GaussianError(self.std * math.sqrt(terms), self.grid * terms, self.apart)
+        return GaussianError(self.std * math.sqrt(terms), self.grid * terms)
 
     def scaled(self, factor: float) -> ErrorLaw:
         """A wider Gaussian on a wider grid."""
-        return GaussianError(self.std * factor, self.grid * factor, self.apart)
-
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """The noises that were added, where they are apart; both roundings stay."""
-        if not (self.apart and isinstance(earlier, GaussianError)):
-            return ErrorLaw.since(self, earlier)
-        return GaussianError(math.sqrt(max(0.0, self.std**2 - earlier.std**2)), self.grid + earlier.grid, apart=True)
+        return GaussianError(self.std * factor, self.grid * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +111,12 @@ class LaplaceError(ErrorLaw):
         weights: Pairs (how many, weight).
         grid: The step of the numbers.
         roundings: How many times something was rounded to it.
-        apart: Whether the terms are of batches or users, one after the other.
     """
 
     scale: float
     weights: tuple[tuple[float, float], ...]
     grid: float
     roundings: int = 1
-    apart: bool = False
 
     @property
     def std(self) -> float:
@@ -168,20 +151,11 @@ class LaplaceError(ErrorLaw):
     def summed(self, terms: int) -> ErrorLaw:
         """So many times as many terms."""
         weights = tuple((terms * count, weight) for count, weight in self.weights)
-        return LaplaceError(self.scale, weights, self.grid, terms * self.roundings, self.apart)
+        return LaplaceError(self.scale, weights, self.grid, terms * self.roundings)
 
     def scaled(self, factor: float) -> ErrorLaw:
         """A wider law on a wider grid."""
-        return LaplaceError(self.scale * factor, self.weights, self.grid * factor, self.roundings, self.apart)
-
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """The terms that were added, where they are apart."""
-        if isinstance(earlier, NoError):
-            return self
-        if not (self.apart and isinstance(earlier, LaplaceError) and earlier.apart):
-            return ErrorLaw.since(self, earlier)
-        (count, weight), (before, _) = self.weights[0], earlier.weights[0]
-        return LaplaceError(self.scale, ((max(count - before, 1.0), weight),), self.grid, self.roundings, apart=True)
+        return LaplaceError(self.scale * factor, self.weights, self.grid * factor, self.roundings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +184,6 @@ class BoundedError(ErrorLaw):
     def scaled(self, factor: float) -> ErrorLaw:
         """The same law, wider."""
         return BoundedError(self.variance * factor**2, self.largest * factor, self.data_variance * factor**2)
-
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """The terms that were added: each is of one user, and independent of all before."""
-        if isinstance(earlier, NoError):
-            return self
-        if not isinstance(earlier, BoundedError):
-            return ErrorLaw.since(self, earlier)
-        added = max(0.0, self.variance - earlier.variance)
-        return BoundedError(added, self.largest, max(0.0, self.data_variance - earlier.data_variance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +216,3 @@ class CombinedError(ErrorLaw):
     def scaled(self, factor: float) -> ErrorLaw:
         """Both wider."""
         return CombinedError(self.first.scaled(factor), self.second.scaled(factor))
-
-    def since(self, earlier: ErrorLaw) -> ErrorLaw:
-        """Part by part, if the earlier error has the same parts."""
-        if not isinstance(earlier, CombinedError):
-            return ErrorLaw.since(self, earlier)
-        return CombinedError.of(self.first.since(earlier.first), self.second.since(earlier.second))

@@ -1,23 +1,70 @@
-"""What a boundary promises, and what a stack of them promises.
+"""Guarantees of boundaries and of stacks of them.
 
-* ``Guarantee`` - one promise
-* ``Ledger`` - the promises of a stack, from the inside out
+* ``TrustModel``, ``Neighbours``, ``Covers`` - the kinds of guarantee that there are
+* ``Guarantee`` - one of them, with its numbers
+* ``Ledger`` - those of a stack, from the inside out
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
-__all__ = ["Guarantee", "Ledger", "plain_number"]
+from private_rl_gym.privacy.composition import ApproximateDP, Event, Gaussian, PureDP, compose
 
-_MODELS = {
-    "JDP": ("joint differential privacy", "What all other users together see"),
-    "LDP": ("local differential privacy", "What leaves her side"),
-    "SDP": ("shuffle differential privacy", "What the shuffler passes on"),
-}
-"""What each is called, and what it speaks of."""
+__all__ = ["Covers", "Guarantee", "Ledger", "Neighbours", "TrustModel", "plain_number"]
+
+
+class _Word(str, Enum):
+    """A word that is written as its value."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class TrustModel(_Word):
+    """The party that users have to trust."""
+
+    NONE = "none"
+    JDP = "JDP"
+    LDP = "LDP"
+    SDP = "SDP"
+
+    @property
+    def full_name(self) -> str:
+        """Its name in full."""
+        return {
+            "JDP": "joint differential privacy",
+            "LDP": "local differential privacy",
+            "SDP": "shuffle differential privacy",
+        }.get(self.value, "no privacy")
+
+    @property
+    def view(self) -> str:
+        """What its promise speaks of."""
+        return {
+            "JDP": "What all other users together see",
+            "LDP": "What leaves her side",
+            "SDP": "What the shuffler passes on",
+        }.get(self.value, "Everything")
+
+
+class Neighbours(_Word):
+    """The sequences of users between which a promise holds."""
+
+    REPLACE_ONE = "replace one user"
+    SAME_START = "replace one user by one with the same start"
+
+
+class Covers(_Word):
+    """The data of a user that a promise protects."""
+
+    EVERYTHING = "states and rewards"
+    REWARDS = "rewards"
+
 
 LARGE_EPSILON = 10.0
 """Beyond this odds may change more than twenty thousandfold."""
@@ -25,29 +72,38 @@ LARGE_EPSILON = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a boundary promises.
+    """The promise of a boundary, or of an agent whose own noise protects.
 
     Attributes:
-        model: ``"JDP"``, ``"LDP"``, ``"SDP"`` or ``"none"``.
+        model: The party that users have to trust.
         epsilon: Infinite where nothing is promised.
         delta: Zero for pure differential privacy.
         users: The number of users for whom it holds; None for any number.
-        mechanism: What keeps it, in words.
-        neighbours: Between which data sets it holds.
-        covers: Which of a user's data it protects.
-        notes: What weakens or qualifies it.
+        mechanism: A description of what keeps it, for readers.
+        neighbours: The sequences of users between which it holds.
+        covers: The data of a user that it protects.
+        notes: Remarks that weaken or qualify it, for readers.
         seeded: Whether the noise can be drawn again by whoever knows a seed, so that nothing is promised in earnest.
+        mu: Where it is Gaussian noise that protects, sensitivity over sigma: it composes better than epsilon.
     """
 
-    model: str
+    model: TrustModel
     epsilon: float
     delta: float
     users: int | None
     mechanism: str
-    neighbours: str = "replace one user"
-    covers: str = "states and rewards"
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    covers: Covers = Covers.EVERYTHING
     notes: tuple[str, ...] = ()
     seeded: bool = False
+    mu: float | None = None
+
+    @property
+    def event(self) -> Event:
+        """What a user pays, for accountants."""
+        if self.mu is not None:
+            return Gaussian(self.mu)
+        return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
     def advantage(self) -> float:
@@ -57,13 +113,13 @@ class Guarantee:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why it may promise less than it seems to."""
-        found = []
+        reasons = []
         if math.isfinite(self.epsilon) and self.epsilon > LARGE_EPSILON:
-            found.append(f"epsilon is above {LARGE_EPSILON:g}: odds that may change so much protect next to nobody")
-        if self.model != "none" and self._loose:
+            reasons.append(f"epsilon is above {LARGE_EPSILON:g}: odds that may change so much protect next to nobody")
+        if self.model is not TrustModel.NONE and self._loose:
             who = "delta is 0.001 or more" if self.users is None else f"delta is above 1 / {self.users} users"
-            found.append(f"{who}: publishing somebody whole, now and then, would keep such a promise")
-        return tuple(found)
+            reasons.append(f"{who}: publishing somebody whole, now and then, would keep such a promise")
+        return tuple(reasons)
 
     @property
     def _loose(self) -> bool:
@@ -76,29 +132,37 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines: JSON has no infinity, so an infinite epsilon is None."""
-        found = asdict(self)
-        found["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else None
-        found["notes"] = list(self.notes)
-        return found
+        return {
+            "model": str(self.model),
+            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
+            "delta": self.delta,
+            "users": self.users,
+            "mechanism": self.mechanism,
+            "neighbours": str(self.neighbours),
+            "covers": str(self.covers),
+            "notes": list(self.notes),
+            "seeded": self.seeded,
+            "mu": self.mu,
+        }
 
     def sentence(self) -> str:
         """For lawyers."""
-        if self.model == "none":
+        if self.model is TrustModel.NONE:
             return f"No privacy is promised (epsilon = inf): {self.mechanism}."
         who = "any number of users" if self.users is None else f"{self.users} users"
-        name, seen = _MODELS[self.model]
         chance = f", but for a chance of {plain_number(self.delta)}" if self.delta else ""
         notes = f" Note: {'; '.join(self._remarks)}." if self._remarks else ""
         beware = "".join(f" Warning: {warning}." for warning in self.warnings)
         return (
-            f"Each of {who} has ({plain_number(self.epsilon)}, {plain_number(self.delta)})-{name}, compared with "
+            f"Each of {who} has ({plain_number(self.epsilon)}, {plain_number(self.delta)})-{self.model.full_name}, "
+            f"compared with "
             f"another user in her place ({self.neighbours}); it covers her {self.covers}, over everything that is "
-            f"released, for ever. {seen} changes the odds of anything that is said about her by a factor of "
+            f"released, for ever. {self.model.view} changes the odds of anything that is said about her by a factor of "
             f"{_odds(self.epsilon)} at most{chance}. Mechanism: {self.mechanism}.{notes}{beware}"
         )
 
     def __str__(self) -> str:
-        if self.model == "none":
+        if self.model is TrustModel.NONE:
             return "no privacy (epsilon = inf)"
         who = "any number of users" if self.users is None else f"{self.users} users"
         notes = "".join(f"; {note}" for note in self._remarks)
@@ -136,6 +200,36 @@ class Ledger:
         """Delta of the strongest promise."""
         return self.outside.delta
 
+    def compose(self, *others: Ledger, delta: float = 0.0) -> Guarantee:
+        """What is promised to users whom other stacks see too: their strongest promises, composed.
+
+        Args:
+            others: The ledgers of the other stacks.
+            delta: What may be spent in all; pure budgets alone need none.
+
+        Example:
+            >>> one = Ledger((Guarantee(TrustModel.JDP, 0.5, 0.0, 100, "a tree"),))
+            >>> print(one.compose(one))
+            (1.0, 0)-JDP, replace one user, 100 users
+        """
+        entries = [self.outside, *(ledger.outside for ledger in others)]
+        if not all(math.isfinite(entry.epsilon) for entry in entries):
+            return min(entries, key=lambda entry: -entry.epsilon)
+        epsilon, spent = compose([entry.event for entry in entries], delta)
+        return replace(
+            self.outside,
+            model=_weakest(entry.model for entry in entries),
+            epsilon=epsilon,
+            delta=spent,
+            users=min((entry.users for entry in entries if entry.users is not None), default=None),
+            mechanism="; ".join(dict.fromkeys(entry.mechanism for entry in entries)),
+            neighbours=_either(entries, "neighbours", Neighbours.SAME_START),
+            covers=_either(entries, "covers", Covers.REWARDS),
+            notes=tuple(dict.fromkeys(note for entry in entries for note in entry.notes)),
+            seeded=any(entry.seeded for entry in entries),
+            mu=None,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {"entries": [entry.to_dict() for entry in self.entries], "outside": self.outside.to_dict()}
@@ -146,6 +240,18 @@ class Ledger:
 
     def __str__(self) -> str:
         return "\n".join(str(entry) for entry in self.entries)
+
+
+def _weakest(models: Iterable[TrustModel]) -> TrustModel:
+    """The model that asks for the most trust."""
+    order = (TrustModel.LDP, TrustModel.SDP, TrustModel.JDP, TrustModel.NONE)
+    return max(models, key=order.index)
+
+
+def _either(entries: Iterable[Guarantee], field: str, weaker: Any) -> Any:
+    """The weaker word, if any entry says it."""
+    words = [getattr(entry, field) for entry in entries]
+    return weaker if weaker in words else words[0]
 
 
 def _weakness(entry: Guarantee) -> tuple[Any, ...]:

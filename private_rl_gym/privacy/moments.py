@@ -1,4 +1,4 @@
-"""Linear moments: what a linear learner sums in place of counts, with its sensitivity."""
+"""Linear moments: the sums of linear learners, in place of counts, with their sensitivity."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from private_rl_gym.planning.arrays import positive_integer, read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask, Values
 from private_rl_gym.privacy.errors import ErrorLaw, NoError
 from private_rl_gym.privacy.linear_release import GRID, LinearRelease
 from private_rl_gym.privacy.noise import NoiseSource
@@ -54,7 +55,9 @@ class LinearMoments(Statistic):
         (4320, 78.0)
     """
 
-    kind = "linear"
+    name = "linear"
+    title = "linear moments"
+    asks = Values
 
     def __init__(self, features: LinearFeatures, horizon: int, *, paper: bool = False) -> None:
         if not isinstance(features, LinearFeatures):
@@ -130,13 +133,12 @@ class LinearMoments(Statistic):
             steps = 1.0 / (np.stack([self.units[family] for family in LinearRelease.families], axis=1) * GRID)
         return np.where(np.isfinite(steps), steps, 0.0)
 
-    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """Add the moments of every user; there is no randomness in them."""
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
+        """Add the moments of every user; there is no randomness in them. Who is asked for nothing is sent zeros."""
         del source
-        shape = self.horizon + 1, self.n_states
-        sent = np.zeros(shape) if users.values is None else users.values
-        if sent.shape != shape:
-            raise ValueError(f"Values of shape {sent.shape} were sent along: they must be {shape}.")
+        sent = ask.values if isinstance(ask, Values) else np.zeros((self.horizon + 1, self.n_states))
         ceilings = np.append(self.horizon, self.tops)[:, None]
         values = np.clip(np.nan_to_num(np.array(sent, dtype=np.float64), nan=0.0), 0.0, ceilings)
         _add_moments(

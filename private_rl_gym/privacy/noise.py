@@ -1,4 +1,4 @@
-"""Where all privacy noise comes from: one source, two laws, both on a grid.
+"""The source of all privacy noise: two laws, both on a grid.
 
 Values are kept in units of their grid (counts: 1, rewards: a small fraction), as whole numbers. Laplace noise is drawn
 as two-sided geometric noise, which is whole; Gaussian noise is drawn as it is and rounded when a sum is published.
@@ -8,12 +8,48 @@ Proofs: docs/proofs/geometric.md, docs/proofs/gaussian.md.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NoiseSource", "round_to_grid"]
+__all__ = ["AdditiveNoise", "NoiseBitsOfBatches", "NoiseSource", "Noises", "RandomAnswers", "round_to_grid"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdditiveNoise:
+    """The noise in every cell of a sequence of releases, for audits: ``matrix`` times independent draws.
+
+    Attributes:
+        matrix: ``[release, draw]``.
+        scale: Of one draw, in real units.
+        law: ``"laplace"`` or ``"gaussian"``.
+    """
+
+    matrix: NDArray[np.float64]
+    scale: float
+    law: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBitsOfBatches:
+    """Binomial noise in every counter of a sequence of batches, for audits.
+
+    Attributes:
+        bits: Pairs (how many bits, their bias), one for each batch.
+    """
+
+    bits: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAnswers:
+    """Randomness that is not added to anything: users answer at random, for audits."""
+
+
+Noises = list[AdditiveNoise | NoiseBitsOfBatches | RandomAnswers]
+"""The independent kinds of noise in releases; none where sums are exact."""
 
 
 class NoiseSource:

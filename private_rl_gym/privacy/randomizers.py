@@ -1,4 +1,4 @@
-"""What a user may send in place of her trajectory (local model).
+"""Reports that a user may send in place of her trajectory (local model).
 
 * ``AdditiveReports`` - her counts with noise on every entry: ``"laplace"``, ``"gaussian"``
 * ``SubsetReports`` - a random set of outcomes for each of her steps (``"unary"``), or for one drawn at random
@@ -10,7 +10,7 @@ Each is a ``Statistic``: boundaries sum reports as they sum counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.conversion import check_budget, gaussian_mu, laplace_scale
 from private_rl_gym.privacy.errors import (
     BoundedError,
@@ -29,7 +30,7 @@ from private_rl_gym.privacy.errors import (
     GaussianError,
     LaplaceError,
 )
-from private_rl_gym.privacy.noise import NoiseSource, round_to_grid
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource, RandomAnswers, round_to_grid
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts, TabularStatistic, check_scale
 
@@ -53,10 +54,15 @@ class AdditiveReports(Statistic):
 
     def __init__(self, exact: Statistic, law: Literal["laplace", "gaussian"], scale: float) -> None:
         check_scale(scale, float(exact.grid.min()))
-        self.exact, self.law, self.scale = exact, law, scale
+        self._exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
-        self.cells, self.l1, self.l2 = exact.cells, exact.l1, exact.l2
-        self.kind, self.parts = exact.kind, exact.parts
+        self.cells, self.l1, self.l2, self.parts = exact.cells, exact.l1, exact.l2, exact.parts
+        self.name, self.title, self.asks = exact.name, exact.title, exact.asks  # type: ignore[misc]
+
+    @property
+    def exact(self) -> Statistic:
+        """The vector that is noised."""
+        return self._exact
 
     @property
     def grid(self) -> NDArray[np.float64]:
@@ -72,14 +78,16 @@ class AdditiveReports(Statistic):
     def _units(self) -> NDArray[np.float64]:
         return self.scale / self.grid
 
-    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
         """Add one noisy report for each user: noise first, and all at once, so that no interrupt comes in between."""
         reports = np.zeros_like(sums)
         self.absent(len(users), reports, source)
-        self.exact.collect(users, reports, None)
+        self.exact.collect(users, reports, None, ask)
         sums += reports
 
-    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
         """Noise alone, which is also what everybody's report is made with."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
         noise, spare = np.empty(self.cells), np.empty(self.cells)
@@ -110,13 +118,18 @@ class AdditiveReports(Statistic):
             if users == 0:
                 return noise(grid)
             if self.law == "laplace":
-                local: ErrorLaw = LaplaceError(self.scale, ((float(users), 1.0),), grid, apart=True)
+                local: ErrorLaw = LaplaceError(self.scale, ((float(users), 1.0),), grid)
             else:
                 rounding = BoundedError(users * grid**2 / 12.0, grid / 2.0)  # of every report, without bias
-                local = CombinedError.of(GaussianError(self.scale * math.sqrt(users), apart=True), rounding)
+                local = CombinedError.of(GaussianError(self.scale * math.sqrt(users)), rounding)
             return CombinedError.of(local, noise(grid))
 
         return self.exact.errors(both, users)
+
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """A draw for every user, in all releases from hers on."""
+        arrived = np.cumsum(batches)[:, None] > np.arange(sum(batches))
+        return [AdditiveNoise(arrived.astype(np.float64), self.scale, self.law)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +214,7 @@ class SubsetReports(TabularStatistic):
     """
 
     def __init__(self, exact: TabularCounts, epsilon: float, *, one_step: bool) -> None:
+        self._exact = exact
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.one_step = one_step
         self._outcomes = 2 * self.n_states * self.n_actions * self.n_states
@@ -209,19 +223,27 @@ class SubsetReports(TabularStatistic):
         stages = 1 if one_step else self.horizon
         self.l1, self.l2, self.parts = 2.0 * stages, math.sqrt(2.0 * stages), ((2 * stages, 1.0),)
         self.variation = self.subsets.variation(stages)
-        self._reports = np.zeros(self.horizon, dtype=np.int64)  # of each stage; which stage says nothing about a user
+        self.tallies = self.horizon  # reports of each stage; which stage says nothing about a user
+
+    @property
+    def exact(self) -> TabularCounts:
+        """The counts that are reported."""
+        return self._exact
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
         """Outcomes are counted one by one."""
         return read_only(np.ones(self.cells))
 
-    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
         """Add one report for each user."""
+        del ask
         for user in range(len(users)):
             self._send(users.part(user, user + 1), sums, source)
 
-    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
         """Reports of an outcome that counts nowhere, so that nobody can tell who left early."""
         for _ in range(users):
             self._send(None, sums, source)
@@ -229,13 +251,13 @@ class SubsetReports(TabularStatistic):
     def _send(self, user: Trajectories | None, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
         """One user's report, of one stage or of all."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
-        table = sums.reshape(self.horizon, self._outcomes)
+        table, reports = sums[: self.cells].reshape(self.horizon, self._outcomes), sums[self.cells :]
         stages = [int(source.uniform(1)[0] * self.horizon)] if self.one_step else range(self.horizon)
         for h in stages:
             drawn = source.uniform(self.subsets.size + 2)
             true = self._outcomes if user is None else self._outcome(user, h, drawn[0])
             _add_subset(drawn[1:], true, self.subsets.p, table[h])
-            self._reports[h] += 1
+            reports[h] += 1
 
     def _outcome(self, user: Trajectories, h: int, uniform: float) -> int:
         """The true outcome at stage h: (s, a, s', reward bit)."""
@@ -251,8 +273,9 @@ class SubsetReports(TabularStatistic):
         """Unbiased sums, from how often an outcome was in a set, and how many sets there were."""
         del users
         weight = self.subsets.gain * (self.horizon if self.one_step else 1)
-        found = vector.reshape(self.horizon, self._outcomes) - self.subsets.q * self._reports[:, None]
-        by_outcome = (weight * found).reshape(self.horizon, self.n_states, self.n_actions, self.n_states, 2)
+        reports = vector[self.cells :]
+        centred = vector[: self.cells].reshape(self.horizon, self._outcomes) - self.subsets.q * reports[:, None]
+        by_outcome = (weight * centred).reshape(self.horizon, self.n_states, self.n_actions, self.n_states, 2)
         m = by_outcome.sum(axis=-1)
         return Counts(m.sum(axis=-1), m, by_outcome[..., 1].sum(axis=-1))
 
@@ -272,9 +295,10 @@ class SubsetReports(TabularStatistic):
 
         return {"n": of(2 * self.n_states), "m": of(2), "r": of(self.n_states)}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """How often each stage was reported."""
-        return {"reports": self._reports}
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """Sets are drawn, not added to."""
+        del batches
+        return [RandomAnswers()]
 
 
 @compiled
@@ -313,7 +337,7 @@ def randomizer(
     check_budget(epsilon, delta)
     if name not in RANDOMIZERS:
         raise ValueError(f"There is no randomizer {name!r}: choose one of {', '.join(RANDOMIZERS)}.")
-    if paper and exact.kind != "tabular":
+    if paper and exact.name != "tabular":
         raise ValueError("calibration='paper' is for counts: LinOpt prints no constants for reports of moments.")
     if paper and name != "laplace":
         raise ValueError(

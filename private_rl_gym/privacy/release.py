@@ -1,6 +1,6 @@
-"""What the outside may see.
+"""Releases: all that the outside may see.
 
-* ``Published`` - what every release says: how many users it is about, and how far off it may be
+* ``Published`` - the common part: how many users a release is about, and how far off it may be
 * ``Release`` - visits, transitions and rewards
 """
 
@@ -82,7 +82,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Release(Published):
-    """What the sums of tabular counts say.
+    """The sums of tabular counts.
 
     Attributes:
         n: ``[h, s, a]``, visits.
@@ -96,15 +96,6 @@ class Release(Published):
     n: NDArray[np.float64]
     m: NDArray[np.float64]
     r: NDArray[np.float64]
-
-    def since(self, earlier: Release) -> Release:
-        """What was added after ``earlier``, a release of the same board: where batches are apart, the new ones alone.
-
-        Their noise is fresh there. Under continual counting the difference carries, at worst, the noise of both.
-        """
-        errors = {family: law.since(earlier.errors[family]) for family, law in self.errors.items()}
-        n, m, r = (read_only(getattr(self, family) - getattr(earlier, family)) for family in self.families)
-        return replace(self, users=self.users - earlier.users, n=n, m=m, r=r, errors=errors)
 
     def with_certain_rows(self) -> Release:
         """The same, with what needs no data to be known: whatever is done in the absorbing state, one stays there.

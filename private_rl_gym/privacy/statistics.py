@@ -1,18 +1,18 @@
-"""How a trajectory becomes a vector, with its sensitivity under replacing one user.
+"""Maps from trajectories to vectors, with their sensitivity under replacing one user.
 
 * ``Statistic`` - the interface that trust boundaries sum by
-* ``TabularStatistic`` - what all of them share that count states and actions
+* ``TabularStatistic`` - the common part of those that count states and actions
 * ``TabularCounts`` - visits, transitions and rewards by stage
-* ``Counts`` - what a (possibly noisy) sum of vectors says about the model
+* ``Counts`` - visits, transitions and rewards in a (possibly noisy) sum of vectors
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.errors import CombinedError, ErrorLaw
-from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.release import Published, Release
 
 __all__ = ["Counts", "Statistic", "TabularCounts", "TabularStatistic", "check_scale"]
@@ -62,18 +63,27 @@ class Statistic(ABC):
     Attributes:
         horizon, n_states, n_actions: Sizes of the problem.
         cells: Length of the vector.
+        tallies: Numbers after the cells that say nothing about a user, such as how many reports there are of a stage.
+            They are published as they are.
         parts: Pairs (how many, L1): a user moves at most so many sets of cells, each by at most so much.
         l1, l2: How far the vector of one user can be from that of another in her place, in real units. Where users
             randomize their own vectors, with the same randomness in both: it does not depend on their data.
     """
 
-    kind: str
-    """What releases speak of: ``"tabular"`` or ``"linear"``."""
+    name: ClassVar[str]
+    """What ``statistic=`` calls it, of boundaries and agents: ``"tabular"`` or ``"linear"``."""
+
+    title: ClassVar[str]
+    """What sentences call it."""
+
+    asks: ClassVar[type[Ask] | None] = None
+    """The kind of ask that it understands."""
 
     horizon: int
     n_states: int
     n_actions: int
     cells: int
+    tallies: int = 0
     parts: tuple[tuple[int, float], ...]
     l1: float
     l2: float
@@ -82,8 +92,13 @@ class Statistic(ABC):
 
     @property
     def label(self) -> str:
-        """What has to be the same wherever these sums are continued, besides sizes and promise."""
+        """An identity of these sums, besides sizes and promise: where it differs, they cannot be continued."""
         return type(self).__name__
+
+    @property
+    def exact(self) -> Statistic:
+        """The same vector without the randomness of users; itself, where there is none."""
+        return self
 
     def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
         """The scale of noise that the papers print, for a counting mechanism of this sensitivity; or a sentence."""
@@ -93,15 +108,38 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def grid(self) -> NDArray[np.float64]:
-        """The unit of each entry."""
+        """The unit of each cell."""
 
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
-        """Add the vectors of some users to ``sums``; ``source`` is what user-side randomness is drawn from.
+    def checked(self, ask: Ask | None) -> Ask | None:
+        """What is asked of users, in plain copied arrays of the right sizes; or a sentence."""
+        if ask is None:
+            return None
+        if self.asks is None or type(ask) is not self.asks:
+            understood = "nothing" if self.asks is None else f"an ask of the kind {self.asks.__name__}"
+            raise TypeError(
+                f"Users were asked for {type(ask).__name__}: those who report {self.name} sums understand {understood}."
+            )
+        return ask.checked(self.horizon, self.n_states, self.n_actions)
+
+    def collect(
+        self,
+        users: Trajectories,
+        sums: NDArray[np.int64],
+        source: NoiseSource | None = None,
+        ask: Ask | None = None,
+    ) -> None:
+        """Add the vectors of some users to ``sums``.
 
         Sensitivity is a promise about users whose states, actions and rewards are in range, and it is made here. So the
         ranges are checked here, whoever calls, before anything is added.
+
+        Args:
+            users: Their trajectories.
+            sums: One number for each cell and each tally.
+            source: The source of user-side randomness, for statistics that have any.
+            ask: What they were asked for.
         """
-        self._collect(self._in_range(users), sums, source)
+        self._collect(self._in_range(users), sums, source, ask)
 
     def _in_range(self, users: Trajectories) -> Trajectories:
         """The same users in plain arrays; or a sentence that says nothing about them."""
@@ -118,45 +156,49 @@ class Statistic(ABC):
                 f"A user's states, actions or rewards are outside H={horizon}, S={n_states}, A={n_actions} and [0, 1], "
                 "for which sensitivity is bounded: nothing of her is counted."
             )
-        return Trajectories(states, actions, rewards, users.values)
+        return Trajectories(states, actions, rewards)
 
     @abstractmethod
-    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
         """The same, of users who are in range."""
 
-    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """What users add who left early: nothing, or a report of nothing, noised as any other."""
+    def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
+        """Add what users contribute who left early: nothing, or a report of nothing, noised as any other."""
         del users, sums, source
 
     @abstractmethod
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
-        """What a vector of sums, in real units, says, by families."""
+        """The families of sums in a vector of cells (in real units) and tallies."""
 
     @abstractmethod
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """What sums by families say, as one vector again, with nothing twice in it."""
+        """The cells that these families say, as one vector again, with nothing twice in it."""
 
     @abstractmethod
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """The errors of each family, if every entry of the vector carries ``noise`` on top."""
+        """The errors of each family, if every cell carries ``noise`` on top."""
 
     @abstractmethod
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
-        """What may be published of these sums."""
+        """A release of these sums."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """State besides the sums."""
-        return {}
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """The noise that users add themselves, for audits, after batches of so many users each."""
+        del batches
+        return []
 
 
 class TabularStatistic(Statistic):
     """A statistic that says something about visits, transitions and rewards."""
 
-    kind = "tabular"
+    name = "tabular"
+    title = "counts"
 
     @abstractmethod
     def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
-        """What a vector of sums, in real units, says."""
+        """The counts in a vector of sums, in real units."""
 
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
         """The counts, by name."""
@@ -228,9 +270,11 @@ class TabularCounts(TabularStatistic):
         grid[self._transitions : self._transitions + self._pairs] = self.weight * REWARD_GRID
         return read_only(grid)
 
-    def _collect(self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
         """Exact counts; there is no randomness in them."""
-        del source
+        del source, ask
         self._add(users, users.rewards, REWARD_GRID, sums)
 
     def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
@@ -244,7 +288,7 @@ class TabularCounts(TabularStatistic):
         return 3.0 * self.horizon * sensitivity / epsilon
 
     def counts(self, vector: NDArray[np.float64], users: int = 0) -> Counts:
-        """The vector, cut into its families."""
+        """The families of the vector."""
         del users
         pairs = (self.horizon, self.n_states, self.n_actions)
         m = vector[: self._transitions].reshape(*pairs, self.n_states)

@@ -5,16 +5,32 @@
 * ``LDPUserSide`` - sums of reports that each user noised herself (local differential privacy)
 * ``SDPShuffler`` - sums of shuffled bits, batch by batch (shuffle differential privacy)
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
-* ``Boundary`` - what the billboards share; ``BudgetExhausted`` - one user too many
+* ``Boundary`` - the common part of the billboards; ``BudgetExhausted`` - one user too many
+* ``BOUNDARIES`` - all of them, by the short names that commands, grids and audits use
 """
 
 from __future__ import annotations
 
-from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
+from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted, Observer
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.ldp_per_step import LDPPerStep
 from private_rl_gym.wrappers.ldp_user_side import LDPUserSide
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 from private_rl_gym.wrappers.sdp_shuffler import SDPShuffler
 
-__all__ = ["Boundary", "BudgetExhausted", "JDPBillboard", "LDPPerStep", "LDPUserSide", "OpenBillboard", "SDPShuffler"]
+__all__ = [
+    "BOUNDARIES",
+    "Boundary",
+    "BudgetExhausted",
+    "JDPBillboard",
+    "LDPPerStep",
+    "LDPUserSide",
+    "Observer",
+    "OpenBillboard",
+    "SDPShuffler",
+]
+
+BOUNDARIES: dict[str, type[Boundary]] = {
+    kind.short: kind for kind in (OpenBillboard, JDPBillboard, LDPUserSide, SDPShuffler)
+}
+"""The boundaries that sum, by their short names; what each may be put around is its ``may_enclose``."""

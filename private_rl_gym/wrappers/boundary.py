@@ -1,4 +1,4 @@
-"""What all billboards share: users come in, sums go out."""
+"""The common part of all billboards: users come in, sums go out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 import uuid
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -17,34 +18,50 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.planning.policy import Policy, checked_values
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.batches import Batches, Door
+from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
-from private_rl_gym.privacy.publishing import PublicSums
+from private_rl_gym.privacy.noise import Noises, NoiseSource
+from private_rl_gym.privacy.statistics import Noise, Statistic
 from private_rl_gym.wrappers import saving
-from private_rl_gym.wrappers.inside import (
+from private_rl_gym.wrappers.pace import Pacer
+from private_rl_gym.wrappers.population import (
+    TRANSPARENT,
     BadUserError,
-    Inside,
+    Population,
     Recorder,
     behind_closed_doors,
+    harmless,
+    layers,
     plain_generator,
     quietly,
 )
-from private_rl_gym.wrappers.pace import Pacer
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
-from private_rl_gym.wrappers.stacks import find_inner
 
-__all__ = ["Boundary", "BudgetExhausted"]
+__all__ = ["Boundary", "BudgetExhausted", "Observer"]
 
 CHUNK = 4096  # users that are in memory at once
-HARMLESS = ("TimeLimit.truncated",)  # info keys that say nothing that a user's observations do not say
 
 
 class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
     """More users asked for than the boundary was built for. Nothing was released of them."""
 
 
-class Boundary(Sealed, gym.utils.RecordConstructorArgs):
+class Observer(Protocol):
+    """An auditor who looks inside a boundary. What it is shown is raw data: nothing of a learner's belongs here."""
+
+    def left(self, users: Trajectories | None, count: int) -> None:
+        """So many users have left; without trajectories, before their time."""
+
+    def reported(self, vector: NDArray[np.int64]) -> None:
+        """A group's report has arrived, where users noise their own."""
+
+
+class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     """Sums what users contribute, and publishes those sums as its guarantee allows.
 
     There are two ways in, with the same outcome for the same users and noise: ``serve``, by which agents meet users,
@@ -53,34 +70,194 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
 
     A user counts from the moment she arrives. One whose episode is abandoned by another ``reset`` (or by ``close``), or
     refused, contributes nothing; where users noise their own reports, a report of nothing.
+
+    A boundary of one's own says what it publishes and promises (``design``), what happens to a user's contribution
+    (``contribute``) and to the sums (``disclose``); CONTRIBUTING has a recipe.
     """
 
-    may_enclose: ClassVar[tuple[str, ...]] = ()
-    """Names of the boundaries that this one may be put around."""
+    short: ClassVar[str]
+    """Its name on the command line, in grids and audits."""
 
-    def __init__(self, env: gym.Env[Any, Any], *, horizon: int | None, users: int | None, publish_every: int) -> None:
+    may_enclose: ClassVar[tuple[str, ...]] = ()
+    """Short names of the boundaries that it may be put around, whose users and reports it takes."""
+
+    def __init__(
+        self, env: gym.Env[Any, Any], *, statistic: Any, horizon: int | None, users: int | None, batch_size: int
+    ) -> None:
         gym.Wrapper.__init__(self, env)
+        self._inner = self._find_inner(env)
+        self._outer: str | None = None  # the boundary around this one, which has taken its users and reports
+        self.population: Population = Population(env, horizon) if self._inner is None else self._inner.population
         self._users = None if users is None else positive_integer(users, "users", "users")
-        self._publish_every = positive_integer(publish_every, "publish_every", "users in a batch")
-        self._inner = find_inner(self, env)
-        self._outer: Boundary | None = None
-        if self._inner is None:
-            self._inside = Inside(env, horizon)
-        else:
-            self._inside = self._inner._inside
+        if self._inner is not None and self._inner.users is not None:
+            if self._users is not None and self._inner.users < self._users:
+                raise ValueError(
+                    f"users is {users}: the {type(self._inner).__name__} inside was built for {self._inner.users}."
+                )
+            self._users = self._users or self._inner.users
+        self._batch_size = positive_integer(batch_size, "batch_size", "users in a batch")
+        self._asked_statistic, self._apart = statistic, False
         # One at a time: two threads would publish the same noise on different sums.
-        self._lock: threading.RLock = threading.RLock() if self._inner is None else self._inner._lock
+        self._lock: threading.RLock = threading.RLock()
+        self._opened: Batches | None = None
         self._recorder: Recorder | None = None  # of the user who is here by reset and step
-        self._invited = False  # whether the next reset was admitted by the outermost boundary
         self._arrived = 0  # users who have come
         self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
         self._identity = uuid.uuid4().hex
-        self._values: NDArray[np.float64] | None = None
+        self._ask: Ask | None = None
+        self._observers: list[Observer] = []
         self._pacer = Pacer()
         self._told = False  # whether it was said that rewards are withheld
 
-    _board: PublicSums
-    """What is summed and published; each kind of boundary makes its own."""
+    def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
+        """The boundary that this one is put around, or None; or a sentence, if that makes no sense."""
+        name, between = type(self).__name__, []
+        for layer in layers(env):
+            kind = type(layer).__name__
+            if getattr(layer, "randomizes_steps", False):
+                raise ValueError(
+                    f"{name} around {kind} makes no sense: its rewards are noisy, and sums need rewards in [0, 1]. Use "
+                    "LDPUserSide, whose reports are made to be summed."
+                )
+            if not isinstance(layer, Boundary):
+                between += [] if isinstance(layer, TRANSPARENT) else [kind]
+                continue
+            if layer.short not in self.may_enclose:
+                allowed = f", or around {' or '.join(self.may_enclose)}" if self.may_enclose else " alone"
+                raise ValueError(
+                    f"{name} around {kind} makes no sense: users' data has left their trust there already. {name} may "
+                    f"be put around a bare environment{allowed}."
+                )
+            if between:
+                raise ValueError(
+                    f"{', '.join(between)} between {kind} and {name} would see nothing and change nothing: put it "
+                    "inside both, around the environment."
+                )
+            if layer._outer is not None:
+                raise ValueError(f"{kind} lies inside a {layer._outer} already: build another one.")
+            if layer._arrived:
+                raise ValueError(f"{kind} has met users already: build the whole stack first.")
+            return layer
+        return None
+
+    def _enclose(self) -> None:
+        """Close the boundary inside: from here on, users are met through this one alone."""
+        if self._inner is not None:
+            self._inner._outer = type(self).__name__
+
+    def as_inner(self, statistic: Any) -> Statistic:
+        """The vector that leaves users here, of the kind that the boundary around this one needs if that is open."""
+        if self._asked_statistic is None and self.statistic.name != statistic:
+            self.design(statistic, apart=True)
+        return self.statistic
+
+    def _require_outermost(self) -> None:
+        if self._outer is not None:
+            raise ValueError(
+                f"This {type(self).__name__} lies inside a {self._outer}, which has taken its users and their reports: "
+                f"call the {self._outer}."
+            )
+
+    # Design: what is published, and what is promised -----------------------------------------------------------------
+
+    @abstractmethod
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Decide what is summed, how it is published and what that promises; or a sentence.
+
+        Sets ``statistic`` and ``_promised``, and allocates nothing that grows with the problem.
+
+        Args:
+            statistic: What ``statistic=`` said, or what an agent needs.
+            apart: Whether every batch has to be published by itself.
+        """
+
+    statistic: Statistic
+    """What a user contributes."""
+
+    _promised: Guarantee
+
+    def settle(self, statistic: str = "tabular", *, apart: bool = False) -> None:
+        """Decide what was left open: agents do so for what they need, when they are given a boundary.
+
+        What was said when it was built stays as it is, and so does everything once a user has come.
+
+        Args:
+            statistic: The name of the statistic that is needed.
+            apart: Whether every batch has to be published by itself.
+        """
+        self._require_outermost()
+        open_still = self._asked_statistic is None and not self._arrived
+        changes = self.statistic.name != statistic or (apart and not self.apart)
+        if open_still and changes:
+            self.design(statistic, apart=apart)
+            self._opened = None
+
+    @property
+    def _batches(self) -> Batches:
+        """Users who have left; made when it is first needed."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> Batches:
+        return Batches(self.statistic, self, **self._about_users())
+
+    def _about_users(self) -> dict[str, Any]:
+        return {"users": self.users, "batch_size": self.batch_size, "absorbing": self.population.absorbing}
+
+    def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """Users' vectors are added up; around another boundary, what leaves users there."""
+        if self._inner is None:
+            self.statistic.collect(users, sums, None, ask)
+        else:
+            self._inner.contribute(users, ask, sums)
+
+    def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
+        """Who leaves before her time contributes nothing; around another boundary, what that makes of it."""
+        if self._inner is not None:
+            self._inner.contribute_nothing(users, sums)
+
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """Sums are published as they are."""
+        del releases
+        return np.asarray(sums * self.statistic.grid)
+
+    def law(self, releases: int, *, newest: bool) -> Noise:
+        """Nothing is added to sums."""
+        del releases, newest
+        return exact
+
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """The additive noise on releases after batches of so many users, for audits; none of another kind."""
+        return self.statistic.noises(batches)
+
+    def sources(self) -> dict[str, NoiseSource]:
+        """The sources of all privacy noise, by role."""
+        return {} if self._inner is None else self._inner.sources()
+
+    # What is promised ------------------------------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every user is promised by this boundary."""
+        return replace(self._promised, seeded=any(source.seeded for source in self._own_sources().values()))
+
+    def _own_sources(self) -> dict[str, NoiseSource]:
+        inner = {} if self._inner is None else self._inner.sources()
+        return {role: source for role, source in self.sources().items() if role not in inner}
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the whole stack up to here promises, from the inside out."""
+        inner = () if self._inner is None else self._inner.ledger.entries
+        return Ledger((*inner, self.guarantee))
+
+    @property
+    def terms(self) -> list[dict[str, Any]]:
+        """The promises of the stack, but for remarks and seeds: they bind whoever goes on from a saved state."""
+        inner = [] if self._inner is None else self._inner.terms
+        content = self.guarantee.to_dict()
+        return [*inner, {key: content[key] for key in content if key not in ("notes", "seeded")}]
 
     @property
     def identity(self) -> str:
@@ -93,32 +270,256 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
         return self._users
 
     @property
-    def publish_every(self) -> int:
+    def batch_size(self) -> int:
         """Users in a batch."""
-        return self._publish_every
+        return self._batch_size
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Horizon, states and actions of what is released; padding adds a state."""
-        return self._inside.horizon, self._inside.n_states, self._inside.n_actions
+        return self.population.horizon, self.population.n_states, self.population.n_actions
+
+    # What goes out ---------------------------------------------------------------------------------------------------
 
     @property
-    def summed(self) -> str:
-        """What releases speak of: ``"tabular"`` counts, or ``"linear"`` moments."""
-        return self._board.statistic.kind
+    def release(self) -> Any:
+        """The newest release, about all users so far: what kind it is follows from the statistic."""
+        self._require_outermost()
+        with self._lock:
+            return self._batches.release
 
     @property
-    def values(self) -> NDArray[np.float64] | None:
-        """The value function ``[h, s]`` that was sent to users last, with a policy of a linear learner.
+    def batch(self) -> Any:
+        """The newest batch by itself, where every batch is published by itself."""
+        self._require_outermost()
+        if not self.apart:
+            raise ValueError(
+                f"This {type(self).__name__} publishes no batch by itself, but all users so far: build it with "
+                "counting='batched'."
+            )
+        with self._lock:
+            return self._batches.batch
 
-        Users whom ``serve`` lets in are sent that of their policy, if it has one; all others, this one.
+    @property
+    def users_left(self) -> int | None:
+        """How many more users may come; None for any number."""
+        self._require_outermost()
+        return None if self.users is None else self.users - self._arrived
+
+    @property
+    def users_to_release(self) -> int:
+        """How many more users it takes until something new is published."""
+        self._require_outermost()
+        return self._batches.users_to_release
+
+    @property
+    def closes_early(self) -> bool:
+        """Whether ``publish`` may end any batch at no cost.
+
+        Not where noise was planned for a number of releases, nor where reports hide among those of their batch.
         """
-        return self._values
+        return self._batches.closes_early
 
-    @values.setter
-    def values(self, values: ArrayLike) -> None:
-        horizon, n_states, _ = self.sizes
-        self._values = checked_values(values, (horizon + 1, n_states))
+    def begin_batch(self, users: int) -> None:
+        """Let the batch that begins now have so many users, where batches may have any size."""
+        count = positive_integer(users, "users", "users in a batch")
+        with self._lock:
+            self._require_outermost()
+            self._batches.ask_for(count)
+
+    def publish(self) -> Any:
+        """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
+
+        With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or
+        with ``counting="batched"``.
+        """
+        with self._lock:
+            self._require_outermost()
+            if self._batches.pending:
+                self._touch()
+                self._batches.publish()
+            return self.release
+
+    def private_model(self, render_mode: str | None = None) -> TabularEnv:
+        """The newest release as a Gymnasium environment: training anything on it keeps the guarantee.
+
+        It shows the stage if the users' environment does.
+        """
+        model = private_model(self.release, padded=self.population.padded)
+        timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
+        return TabularEnv(model, observe_time=timed, render_mode=render_mode)
+
+    # Who comes in ----------------------------------------------------------------------------------------------------
+
+    @property
+    def ask(self) -> Ask | None:
+        """The request to users who come by ``reset``: what was asked last, if nothing else was set."""
+        return self._ask
+
+    @ask.setter
+    def ask(self, ask: Ask | None) -> None:
+        self._require_outermost()
+        self._ask = self.statistic.checked(ask)
+
+    def serve(
+        self,
+        policy: Policy | ArrayLike,
+        users: int | NDArray[np.float64] = 1,
+        ask: Ask | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> int:
+        """Let users run a policy. The one door through which an agent meets users.
+
+        Args:
+            policy: What they run.
+            users: How many, or their tapes ``[user, uniform]`` where the environment has tapes.
+            ask: What they are asked for beside that; by default what was asked last.
+            rng: Where a stochastic policy draws its actions from: one of numpy's generators, the agent's own.
+
+        Returns:
+            How many were served, and nothing about them.
+        """
+        self._require_outermost()
+        plain = self.population.policy(policy)
+        if not plain.deterministic:
+            if rng is None:
+                raise ValueError(
+                    "A stochastic policy draws its actions from rng=, a generator that belongs to the agent."
+                )
+            rng = plain_generator(rng)
+        asked = self._ask if ask is None else self.statistic.checked(ask)
+        given = None if isinstance(users, int | np.integer) else self.population.tapes(users)
+        count = positive_integer(users, "users", "users to serve") if given is None else len(given)
+        with self._lock:
+            self._admit(count)
+            self._ask = asked
+            with self._pacer.of(count):
+                behind_closed_doors(partial(self._let_in, plain, given, count, rng))
+        return count
+
+    def _let_in(
+        self, policy: Policy, given: NDArray[np.float64] | None, count: int, rng: np.random.Generator | None
+    ) -> None:
+        """Users come, run the policy, and leave. Nothing of the learner's runs while one of them is here."""
+        population, before, refused = self.population, self._batches.gone, None
+        try:
+            for start in range(0, count, CHUNK):
+                here = min(CHUNK, count - start)
+                uniforms = None if policy.deterministic or rng is None else rng.random((here, population.horizon))
+                tapes = None if given is None else given[start : start + here]
+                if population.compiled:
+                    tapes = population.next_users(here) if tapes is None else tapes
+                    assert tapes is not None  # noqa: S101 - compiled users have tapes
+                    self._leave(population.run(policy, tapes, uniforms), here)
+                    continue
+                for user in range(here):
+                    tape = None if tapes is None else tapes[user]
+                    own = None if uniforms is None else uniforms[user]
+                    trajectory, problem = quietly(partial(population.walk, policy, tape, own))
+                    refused = problem or refused  # the others are served as if she had been anybody else
+                    self._leave(trajectory, 1)
+        finally:  # whoever was let in and did not finish, as when someone interrupts, has left
+            missing = count - (self._batches.gone - before)
+            if missing:
+                self._leave(None, missing)
+        if refused is not None:
+            raise refused
+
+    def _leave(self, users: Trajectories | None, count: int) -> None:
+        """Users leave, and what they contribute is summed."""
+        for observer in self._observers:
+            observer.left(users, count)
+        self._batches.receive(users, count, self._ask)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
+        with self._lock:
+            self._require_outermost()
+            self.population.check_options(options)
+            self._admit(1)
+            return behind_closed_doors(partial(self._meet, seed, options))
+
+    def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        """A user arrives: from here on she counts, whatever happens."""
+        recorder = self._recorder = Recorder(self.population)
+
+        def meet() -> tuple[Any, dict[str, Any]]:
+            observation, info = self.population.meet(seed, options)
+            recorder.begin(observation)
+            return observation, info
+
+        seen, problem = quietly(meet)
+        if seen is None or problem is not None:
+            self._dismiss()
+            raise problem or BadUserError("There is no user.")
+        return seen
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step of the user; her reward stays inside."""
+        with self._lock:
+            self._require_outermost()
+            number = self.population.action_of(action)
+            if self._recorder is None:
+                raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
+            self._tell_of_withheld_rewards()
+            observation, terminated, truncated, info = behind_closed_doors(partial(self._go, number, self._recorder))
+            return observation, 0.0, terminated, truncated, info | {"withheld": True}
+
+    def _go(self, number: int, recorder: Recorder) -> tuple[Any, bool, bool, dict[str, Any]]:
+        """The user takes an action, and leaves if her episode is over."""
+        population = self.population
+
+        def go() -> tuple[Any, bool, bool, dict[str, Any]]:
+            observation, reward, terminated, truncated, info = population.env.step(population.env_action(number))
+            ended = bool(terminated or truncated)
+            recorder.step(number, observation, reward, ended=ended)
+            late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
+            return observation, bool(terminated), bool(truncated) or late, harmless(info)
+
+        seen, problem = quietly(go)
+        if seen is None or problem is not None:
+            self._dismiss()
+            raise problem or BadUserError("There is no user.")
+        if not recorder.open:
+            self._recorder = None
+            self._leave(recorder.trajectory, 1)
+        return seen
+
+    def _tell_of_withheld_rewards(self) -> None:
+        """Once for each boundary: a learner that trains on zeros, or an evaluation of them, is a mistake."""
+        if self._told:
+            return
+        self._told = True
+        warnings.warn(
+            f"{type(self).__name__} withholds rewards: step() returns 0.0 in their place, and every episode spends a "
+            "user. Let learners that act on rewards train on board.private_model(), or use LDPPerStep; evaluate them "
+            "on the environment itself.",
+            stacklevel=3,
+        )
+
+    def _admit(self, users: int) -> None:
+        """Count users in, all or none; whoever is here without having finished leaves with nothing."""
+        if self.users is not None and self._arrived + users > self.users:
+            raise BudgetExhausted(
+                f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "
+                "released. Build it for as many users as will come, with users=."
+            )
+        self._touch()
+        self._dismiss()
+        self._arrived += users
+
+    def _dismiss(self) -> None:
+        """The user who is here, if there is one, leaves before her time."""
+        if self._recorder is not None:
+            self._recorder = None
+            self._leave(None, 1)
+
+    def close(self) -> None:
+        """Close the environment; a user who is in the middle of her episode has left."""
+        with self._lock:
+            self._dismiss()
+        super().close()
 
     @property
     def pace(self) -> float | None:
@@ -133,258 +534,19 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
     def pace(self, seconds: float | None) -> None:
         self._pacer.set(seconds)
 
-    # What is promised ------------------------------------------------------------------------------------------------
+    # For experimenters, who may see what lies inside -----------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What this boundary promises."""
+    def invite(self, users: Any) -> None:
+        """Let the users behind these tapes come next, in this order, whoever asks for users."""
+        self._require_outermost()
+        self.population.invite(users)
 
-    @property
-    def ledger(self) -> Ledger:
-        """What the whole stack up to here promises, from the inside out."""
-        inner = () if self._inner is None else self._inner.ledger.entries
-        return Ledger((*inner, self.guarantee))
-
-    @property
-    def _terms(self) -> list[dict[str, Any]]:
-        """What a saved state has to have in common with the boundary that goes on from it."""
-        inner = [] if self._inner is None else self._inner._terms
-        said = self.guarantee.to_dict()
-        return [*inner, {key: said[key] for key in said if key not in ("notes", "seeded")}]
-
-    # What goes out ---------------------------------------------------------------------------------------------------
-
-    @property
-    def release(self) -> Any:
-        """The newest release: what kind it is follows from the statistic that is summed."""
-        return self._board.release
-
-    @property
-    def users_left(self) -> int | None:
-        """How many more users may come; None for any number."""
-        return None if self.users is None else self.users - self._arrived
-
-    @property
-    def users_to_release(self) -> int:
-        """How many more users it takes until something new is published."""
-        return self._board.users_to_release
-
-    @property
-    def closes_early(self) -> bool:
-        """Whether ``publish`` may end any batch at no cost.
-
-        Not where noise was planned for a number of releases, nor where reports hide among those of their batch.
-        """
-        return self._board.closes_early
-
-    def publish(self) -> Any:
-        """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
-
-        With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or
-        with ``counting="batched"``.
-        """
-        with self._lock:
-            if self._board.pending:
-                self._touch()
-                self._board.publish()
-            return self.release
-
-    def private_model(self, render_mode: str | None = None) -> TabularEnv:
-        """The newest release as a Gymnasium environment: training anything on it keeps the guarantee.
-
-        It shows the stage if the users' environment does.
-        """
-        model = private_model(self.release, padded=self._inside.padded)
-        timed = isinstance(self._inside.env.observation_space, gym.spaces.MultiDiscrete)
-        return TabularEnv(model, observe_time=timed, render_mode=render_mode)
-
-    # Who comes in ----------------------------------------------------------------------------------------------------
-
-    def serve(
-        self,
-        policy: Policy | ArrayLike,
-        users: int | NDArray[np.float64] = 1,
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> int:
-        """Let users run a policy. The one door through which an agent meets users.
-
-        Args:
-            policy: What they run.
-            users: How many, or their tapes ``[user, uniform]`` where the environment has tapes.
-            rng: Where a stochastic policy draws its actions from: one of numpy's generators, the agent's own.
-
-        Returns:
-            How many were served, and nothing about them.
-        """
-        inside = self._inside
-        checked = inside.policy(policy)
-        if not checked.deterministic:
-            if rng is None:
-                raise ValueError(
-                    "A stochastic policy draws its actions from rng=, a generator that belongs to the agent."
-                )
-            rng = plain_generator(rng)
-        given = None if isinstance(users, int | np.integer) else inside.tapes(users)
-        count = positive_integer(users, "users", "users to serve") if given is None else len(given)
-        with self._lock:
-            self._admit(count)
-            if checked.values is not None:
-                self._values = checked.values
-            elif self._values is not None:
-                checked = checked.with_values(self._values)
-            with self._pacer.of(count):
-                behind_closed_doors(partial(self._let_in, checked, given, count, rng))
-        return count
-
-    def _let_in(
-        self, policy: Policy, given: NDArray[np.float64] | None, count: int, rng: np.random.Generator | None
-    ) -> None:
-        """Users come, run the policy, and leave. Nothing of the learner's runs while one of them is here."""
-        inside, before, refused = self._inside, self._board.gone, None
-        try:
-            for start in range(0, count, CHUNK):
-                here = min(CHUNK, count - start)
-                uniforms = None if policy.deterministic or rng is None else rng.random((here, inside.horizon))
-                if inside.compiled:
-                    group = here if given is None else given[start : start + here]
-                    self._board.receive(inside.run(policy, group, uniforms), here)
-                    continue
-                for user in range(here):
-                    tape = None if given is None else given[start + user]
-                    own = None if uniforms is None else uniforms[user]
-                    trajectory, problem = quietly(partial(inside.walk, policy, tape, own))
-                    refused = problem or refused  # the others are served as if she had been anybody else
-                    self._board.receive(trajectory, 1)
-        finally:  # whoever was let in and did not finish, as when someone interrupts, has left
-            missing = count - (self._board.gone - before)
-            if missing:
-                self._board.receive(None, missing)
-        if refused is not None:
-            raise refused
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
-        with self._lock:
-            if self._outer is None:
-                self._inside.check_options(options)
-                self._admit(1)
-                self._innermost._invited = True
-            if self._inner is not None:
-                return self._pass_on(lambda: self.env.reset(seed=seed, options=options))
-            if not self._invited:
-                raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: meet users through that.")
-            self._invited = False
-            return behind_closed_doors(partial(self._meet, seed, options))
-
-    def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        """A user arrives: from here on she counts, whatever happens."""
-        recorder = self._recorder = Recorder(self._inside, self._outermost._values)
-
-        def meet() -> tuple[Any, dict[str, Any]]:
-            observation, info = self.env.reset(seed=seed, options=options)
-            recorder.begin(observation)
-            return observation, _harmless(info)
-
-        seen, problem = quietly(meet)
-        if seen is None or problem is not None:
-            self._dismiss()
-            raise problem or BadUserError("There is no user.")
-        return seen
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step of the user; her reward stays inside."""
-        with self._lock:
-            number = self._inside.action_of(action)
-            if self._inner is not None:
-                observation, _, terminated, truncated, info = self.env.step(self._inside.env_action(number))
-                return observation, 0.0, bool(terminated), bool(truncated), _harmless(info) | {"withheld": True}
-            if self._recorder is None:
-                raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
-            self._outermost._tell_of_withheld_rewards()
-            observation, terminated, truncated, info = behind_closed_doors(partial(self._go, number))
-            return observation, 0.0, terminated, truncated, info | {"withheld": True}
-
-    def _tell_of_withheld_rewards(self) -> None:
-        """Once for each boundary: a learner that trains on zeros, or an evaluation of them, is a mistake."""
-        if self._told:
-            return
-        self._told = True
-        warnings.warn(
-            f"{type(self).__name__} withholds rewards: step() returns 0.0 in their place, and every episode spends a "
-            "user. Let learners that act on rewards train on board.private_model(), or use LDPPerStep; evaluate them "
-            "on the environment itself.",
-            stacklevel=3,
-        )
-
-    def _go(self, number: int) -> tuple[Any, bool, bool, dict[str, Any]]:
-        """The user takes an action, and leaves if her episode is over."""
-        recorder = self._recorder
-        assert recorder is not None  # noqa: S101 - she was asked for
-
-        def go() -> tuple[Any, bool, bool, dict[str, Any]]:
-            observation, reward, terminated, truncated, info = self.env.step(self._inside.env_action(number))
-            ended = bool(terminated or truncated)
-            recorder.step(number, observation, reward, ended=ended)
-            late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
-            return observation, bool(terminated), bool(truncated) or late, _harmless(info)
-
-        seen, problem = quietly(go)
-        if seen is None or problem is not None:
-            self._dismiss()
-            raise problem or BadUserError("There is no user.")
-        if not recorder.open:
-            self._recorder = None
-            self._outermost._board.receive(recorder.trajectory, 1)
-        return seen
-
-    def _pass_on(self, call: Callable[[], tuple[Any, dict[str, Any]]]) -> tuple[Any, dict[str, Any]]:
-        """The reset of an inner boundary; if anything between fails, nobody has come in by it."""
-        done = False
-        try:
-            observation, info = call()
-            done = True
-            return observation, _harmless(info)
-        finally:
-            innermost = self._innermost
-            if not done and innermost._invited:
-                innermost._invited = False
-                self._board.receive(None, 1)
-
-    def close(self) -> None:
-        """Close the environment; a user who is in the middle of her episode has left."""
-        with self._lock:
-            self._innermost._dismiss()
-        super().close()
-
-    # Inside the boundary ---------------------------------------------------------------------------------------------
-
-    @property
-    def _outermost(self) -> Boundary:
-        return self if self._outer is None else self._outer._outermost
-
-    @property
-    def _innermost(self) -> Boundary:
-        return self if self._inner is None else self._inner._innermost
-
-    def _admit(self, users: int) -> None:
-        """Count users in, all or none; whoever is here without having finished leaves with nothing."""
-        if self._outer is not None:
-            raise ValueError(f"{type(self).__name__} lies inside {_name(self._outer)}: serve users through that.")
-        if self.users is not None and self._arrived + users > self.users:
-            raise BudgetExhausted(
-                f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "
-                "released. Build it for as many users as will come, with users=."
-            )
-        self._touch()
-        self._innermost._dismiss()
-        self._arrived += users
-
-    def _dismiss(self) -> None:
-        if self._recorder is not None:
-            self._recorder = None
-            self._outermost._board.receive(None, 1)
+    def observe(self, observer: Observer) -> None:
+        """Show an auditor all users and reports from here on: raw data, and never a learner's."""
+        self._require_outermost()
+        self._observers.append(observer)
+        if self._inner is not None:
+            self._inner._observers.append(observer)
 
     # A long run that survives a restart ------------------------------------------------------------------------------
 
@@ -400,7 +562,14 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
                 write the file can write one that breaks the promise.
         """
         with self._lock:
-            self._saved = saving.save(self, path, key)
+            self._require_outermost()
+            if self._recorder is not None:
+                raise ValueError("A user is in the middle of her episode: finish it, then save.")
+            _ = self._batches  # made, if nobody has come yet
+            self.check()
+            written = saving.write(path, self._state(), self._arrays(), key)
+            self._touch()  # an older state of the same moment: this one takes its place
+            self._saved = written
 
     def load_state(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Go on from a saved state, in a boundary that was built with the same arguments and has met nobody yet.
@@ -410,19 +579,76 @@ class Boundary(Sealed, gym.utils.RecordConstructorArgs):
             key: What it was saved with. A state that somebody without it has touched is refused.
         """
         with self._lock:
-            saving.load(self, path, key)
+            self._require_outermost()
+            if self._arrived:
+                raise ValueError("This boundary has met users: load a state into a new one.")
+            loaded = saving.read(path, key)
+            loaded.check_terms(self._all_terms())
+            loaded.into(self._state(), self._arrays(), self._go_on)
+
+    def _state(self) -> dict[str, Any]:
+        """Whole numbers, names and generators that it takes to go on."""
+        batches, sources = self._batches, self.sources()
+        return {
+            "terms": self._all_terms(),
+            "boundary": self.identity,
+            "arrived": self._arrived,
+            "counters": {name: getattr(batches, name) for name in batches.counters},
+            "noise_step": self._noise_step,
+            "seeded": {role: source.seeded for role, source in sources.items()},
+            "sources": {role: source.state() for role, source in sources.items()},
+            "users": self.unwrapped.np_random.bit_generator.state,
+        }
+
+    def _all_terms(self) -> dict[str, Any]:
+        """Everything that a saved state has to have in common with the boundary that goes on from it."""
+        return {
+            "kind of boundary": type(self).__name__,
+            "guarantee": self.terms,
+            "statistic": self.statistic.label,
+            "sizes": list(self.sizes),
+            "batch_size": self.batch_size,
+            "number of users": self.users,
+            "kind of generator": {role: source.secure for role, source in self.sources().items()},
+            "environment": saving.digest(self.population.model),
+            **self.noise_terms(),
+        }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays that it takes to go on."""
+        asked = {} if self._ask is None else self._ask.arrays()
+        optional = {f"{saving.OPTIONAL}{name}": array for name, array in asked.items()}
+        return {**self._batches.arrays(), **self.noise_arrays(), **optional}
+
+    def noise_terms(self) -> dict[str, Any]:
+        """The numbers that noise was calibrated to, which a saved state has to have in common with its successor."""
+        return {}
+
+    def noise_arrays(self) -> dict[str, NDArray[Any]]:
+        """The noise that later releases build on, to be saved and restored in place. Secret."""
+        return {}
+
+    _noise_step = 0
+
+    def _go_on(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state that was checked."""
+        for role, source in self.sources().items():
+            source.restore(state["sources"][role])
+            source.seeded = state["seeded"][role]
+        for name, array in self.noise_arrays().items():
+            array[...] = arrays[name]
+        self._noise_step = state["noise_step"]
+        self._arrived, self._identity = state["arrived"], state["boundary"]
+        self.unwrapped.np_random.bit_generator.state = state["users"]
+        self._batches.restore(state["counters"], arrays)
+        asked = {
+            name.removeprefix(saving.OPTIONAL): arrays[name] for name in arrays if name.startswith(saving.OPTIONAL)
+        }
+        if asked and self.statistic.asks is not None:
+            self._ask = self.statistic.checked(self.statistic.asks.of(asked))
 
     def _touch(self) -> None:
         """Before anything changes: if a state on disk stands where this boundary stands, it is spent now."""
         if self._saved is not None:
             self._saved.spend()
             self._saved = None  # not before: where spending is refused, so is going on
-
-
-def _harmless(info: dict[str, Any]) -> dict[str, Any]:
-    """The keys that may pass, and of these no more than that they are true."""
-    return {key: True for key in HARMLESS if info.get(key) is True}
-
-
-def _name(boundary: Boundary | None) -> str:
-    return type(boundary).__name__

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.privacy.batches import Batches
 from private_rl_gym.privacy.calibration import calibrate, choose_counting
+from private_rl_gym.privacy.central import CentralNoise
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.counting import COUNTING
-from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.publishing import CentralNoise, PublicSums
-from private_rl_gym.privacy.statistics import Statistic
+from private_rl_gym.privacy.guarantee import Guarantee, Neighbours, TrustModel
+from private_rl_gym.privacy.noise import Noises, NoiseSource
+from private_rl_gym.privacy.statistics import Noise, Statistic, check_scale
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.ldp_user_side import calibration_notes, check_calibration, with_seed
-from private_rl_gym.wrappers.summing import Summed, exact_statistic
+from private_rl_gym.wrappers.summing import (
+    StatisticChoice,
+    calibration_notes,
+    exact_statistic,
+    uses_printed_constants,
+)
 
 __all__ = ["JDPBillboard"]
-
-Calibration = Literal["exact", "paper"]
-
-_SUMMED = {"tabular": "counts", "linear": "linear moments"}
 
 
 class JDPBillboard(Boundary):
@@ -51,12 +55,15 @@ class JDPBillboard(Boundary):
         epsilon: Of a user's whole episode, over all releases.
         delta: Zero asks for pure differential privacy.
         users: The number of users that may come.
-        statistic: What is summed: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the features
-            that the environment knows or with ``LinearFeatures`` that are handed over.
+        statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
+            features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            agent needs.
         counting: ``"matrix-factorization"``, ``"k-ary-tree"``, ``"binary-tree"``, ``"honaker-tree"`` or ``"batched"``;
-            by default the most accurate one for this budget.
-        noise: ``"gaussian"`` or ``"laplace"``; by default Gaussian if delta allows it.
-        publish_every: Users in a batch: fewer releases, less noise. The last batch may be smaller.
+            by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
+            plan their own batches.
+        noise: ``"gaussian"`` or ``"laplace"``; by default the more accurate one, Gaussian only if delta allows it.
+        batch_size: Users in a batch, after which something is published: fewer releases, less noise. The last batch may
+            be smaller.
         releases: How many releases to calibrate for; by default as many as batches. More leave room for ``publish``.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of PUCB and DP-UCBVI (binary tree, Laplace,
             three families of counts), which cost twice the epsilon that is asked for, or of LinOpt (binary tree,
@@ -68,7 +75,11 @@ class JDPBillboard(Boundary):
         horizon: Largest number of steps, where the environment does not know it.
     """
 
-    may_enclose: ClassVar[tuple[str, ...]] = ("LDPUserSide",)
+    short = "jdp"
+    may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
+
+    central: ClassVar[type[CentralNoise]] = CentralNoise
+    """The noise on sums; billboards that are broken on purpose have another."""
 
     def __init__(
         self,
@@ -77,12 +88,12 @@ class JDPBillboard(Boundary):
         delta: float = 0.0,
         users: int | None = None,
         *,
-        statistic: Summed = "tabular",
+        statistic: StatisticChoice | None = None,
         counting: str | None = None,
         noise: str | None = None,
-        publish_every: int = 1,
+        batch_size: int = 1,
         releases: int | None = None,
-        calibration: Calibration = "exact",
+        calibration: Literal["exact", "paper"] = "exact",
         public_start: bool = False,
         seed: int | None = None,
         secure: bool = False,
@@ -96,7 +107,7 @@ class JDPBillboard(Boundary):
             statistic=statistic,
             counting=counting,
             noise=noise,
-            publish_every=publish_every,
+            batch_size=batch_size,
             releases=releases,
             calibration=calibration,
             public_start=public_start,
@@ -105,60 +116,105 @@ class JDPBillboard(Boundary):
             horizon=horizon,
         )
         check_budget(epsilon, delta)
-        epsilon, delta = float(epsilon), float(delta)
         if users is None:
             raise ValueError(
                 "users is not given: noise is calibrated for a number of users, so say how many will come."
             )
-        super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
-        paper = check_calibration(calibration)
-        printed = None if not paper else "laplace" if statistic == "tabular" else "gaussian"
-        counting, noise = choose_counting(counting, noise, delta, paper=printed)
-        users = positive_integer(users, "users", "users")
-        if self._inner is not None and self._inner.users is not None and self._inner.users < users:
+        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        self._budget = float(epsilon), float(delta)
+        self._counting_choice = counting, noise
+        self._paper, self._public_start = uses_printed_constants(calibration), public_start
+        batches = -(-positive_integer(users, "users", "users") // self.batch_size)
+        self._releases = batches if releases is None else positive_integer(releases, "releases", "releases")
+        if self._releases < batches:
             raise ValueError(
-                f"users is {users}: the {type(self._inner).__name__} inside was built for {self._inner.users}."
+                f"releases is {releases}: {users} users in batches of {batch_size} make {batches} releases at least."
             )
-        batches = -(-users // self.publish_every)
-        releases = batches if releases is None else positive_integer(releases, "releases", "releases")
-        if releases < batches:
-            raise ValueError(
-                f"releases is {releases}: {users} users in batches of {publish_every} make {batches} releases at least."
-            )
-        summed = self._what_is_summed(statistic, paper=paper, public_start=public_start)
-        mechanism = COUNTING[counting](releases, summed.cells, noise)  # type: ignore[arg-type]
-        scale, true_epsilon, spent = calibrate(mechanism, summed, epsilon, delta, paper=paper)
-        source = NoiseSource(seed, secure=secure)
-        notes = calibration_notes(epsilon, true_epsilon, paper=paper)
-        said = (
-            f"{counting} sums of {_SUMMED[summed.kind]} with {noise} noise, a release every {self.publish_every} users"
-        )
-        neighbours = "replace one user by one with the same start" if public_start else "replace one user"
-        self._guarantee = Guarantee("JDP", true_epsilon, spent, self.users, said, neighbours, notes=notes)
-        self._board = PublicSums(
-            summed,
-            users=self.users,
-            publish_every=self.publish_every,
-            user_source=None if self._inner is None else self._inner._board.user_source,
-            noise=CentralNoise(mechanism, scale, summed.grid, source),
-            absorbing=self._inside.absorbing,
-        )
-        if self._inner is not None:
-            self._inner._outer = self  # from here on, users are met through this boundary alone
+        self._source = NoiseSource(seed, secure=secure)
+        self.design("tabular" if statistic is None else statistic, apart=False)
+        calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
+        self._enclose()
 
-    def _what_is_summed(self, statistic: Summed, *, paper: bool, public_start: bool) -> Statistic:
-        if self._inner is not None:
-            if statistic != "tabular":
-                raise ValueError("What is summed is decided where users report: give statistic= to the wrapper inside.")
-            if public_start:
-                raise ValueError("public_start=True is for a billboard around a bare environment, not around reports.")
-            if paper:
-                raise ValueError("calibration='paper' sums exact counts: the papers put no billboard around reports.")
-            return self._inner._board.statistic
-        return exact_statistic(self._inside, statistic, paper=paper, public_start=public_start)
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """The most accurate mechanism that was asked for, and the scale of noise that keeps its promise."""
+        (epsilon, delta), paper = self._budget, self._paper
+        self.statistic = self._summed(statistic)
+        self._mechanism = choose_counting(
+            *self._counting_choice, self.statistic, self._releases, epsilon, delta, paper=paper, apart=apart
+        )
+        counting, law = self._mechanism
+        small = COUNTING[counting](self._releases, 1, law)
+        self.apart = small.apart
+        self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
+        check_scale(self._scale, float(self.statistic.grid.min()))
+        self._promised = Guarantee(
+            TrustModel.JDP,
+            true_epsilon,
+            spent,
+            self.users,
+            f"{counting} sums of {self.statistic.title} with {law} noise, a release every {self.batch_size} users",
+            Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE,
+            notes=calibration_notes(epsilon, true_epsilon, paper=paper),
+            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" else None,
+        )
+
+    def _summed(self, statistic: Any) -> Statistic:
+        """The vector that users contribute: exact, or what they report where they noise it themselves."""
+        if self._inner is None:
+            return exact_statistic(self.population, statistic, paper=self._paper, public_start=self._public_start)
+        if self._asked_statistic is not None:
+            raise ValueError("What is summed is decided where users report: give statistic= to the wrapper inside.")
+        if self._public_start:
+            raise ValueError("public_start=True is for a billboard around a bare environment, not around reports.")
+        if self._paper:
+            raise ValueError("calibration='paper' sums exact counts: the papers put no billboard around reports.")
+        return self._inner.as_inner(statistic)
+
+    def _open(self) -> Batches:
+        """Make the noise for every cell, and the sums."""
+        counting, law = self._mechanism
+        mechanism = COUNTING[counting](self._releases, self.statistic.cells, law)
+        self._noise = self.central(mechanism, self._scale, self.statistic.grid, self._source)
+        return super()._open()
+
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """The act: every cell gets noise, whether or not anyone was there, and the sum of both is published."""
+        return self._noise.add(sums, releases)
+
+    def law(self, releases: int, *, newest: bool) -> Noise:
+        """The error that this noise makes."""
+        del newest
+        return self._noise.law(releases)
+
+    def planned_releases(self) -> int | None:
+        """As many as noise was calibrated for; any number where every batch has noise of its own."""
+        return None if self.apart else self._releases
+
+    def check(self) -> None:
+        """Refuse to go on from noise that was interrupted."""
+        self._noise.check()
+
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """Those of users' own reports, if they noise them, and the billboard's."""
+        _ = self._batches
+        return [*super().noises(batches), *self._noise.noises(len(batches))]
+
+    def sources(self) -> dict[str, NoiseSource]:
+        """The billboard's, and those inside."""
+        return {**super().sources(), "billboard": self._source}
+
+    def noise_terms(self) -> dict[str, Any]:
+        """Mechanism, scale and number of releases."""
+        return {"mechanism": list(self._mechanism), "scale of noise": self._scale, "number of releases": self._releases}
+
+    def noise_arrays(self) -> dict[str, NDArray[Any]]:
+        """The noise that later releases build on."""
+        return {f"noise.{name}": array for name, array in self._noise.arrays().items()}
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What every user is promised."""
-        noise = self._board.noise
-        return with_seed(self._guarantee, None if noise is None else noise.source)
+    def _noise_step(self) -> int:
+        return self._noise.counting.step
+
+    @_noise_step.setter
+    def _noise_step(self, step: int) -> None:
+        self._noise.counting.step = step

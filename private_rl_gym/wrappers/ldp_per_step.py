@@ -12,10 +12,9 @@ import numpy as np
 from gymnasium import spaces
 
 from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.guarantee import Guarantee, Ledger
+from private_rl_gym.privacy.guarantee import Guarantee, Ledger, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers.inside import Inside, Recorder, behind_closed_doors, layers, quietly
-from private_rl_gym.wrappers.ldp_user_side import with_seed
+from private_rl_gym.wrappers.population import Population, Recorder, behind_closed_doors, layers, quietly
 from private_rl_gym.wrappers.sealed import Sealed
 
 __all__ = ["LDPPerStep"]
@@ -48,6 +47,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         horizon: Largest number of steps, where the environment does not know it.
     """
 
+    short = "per-step"
     randomizes_steps = True
 
     def __init__(
@@ -68,15 +68,15 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
                     f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
                     "already. Put it around the bare environment."
                 )
-        self._inside = Inside(env, horizon)
+        self.population = Population(env, horizon)
         self._epsilon = float(epsilon)
         # Beyond 30 the flips are rarer than double precision can draw; less is spent then than was granted.
-        self._share = min(30.0, epsilon / (2 * self._inside.horizon + 1))
+        self._share = min(30.0, epsilon / (2 * self.population.horizon + 1))
         self._source = NoiseSource(seed, secure=secure, role="steps")
-        self._timed = self._inside.model is not None and not isinstance(env.observation_space, spaces.Discrete)
-        sizes = [self._inside.horizon, self._inside.n_states]
+        self._timed = self.population.model is not None and not isinstance(env.observation_space, spaces.Discrete)
+        sizes = [self.population.horizon, self.population.n_states]
         self.observation_space = spaces.MultiDiscrete(sizes) if self._timed else spaces.Discrete(sizes[1])
-        self.action_space = spaces.Discrete(self._inside.n_actions)
+        self.action_space = spaces.Discrete(self.population.n_actions)
         self._recorder: Recorder | None = None
         self._stage = 0
         self._waiting = False
@@ -84,8 +84,14 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     @property
     def guarantee(self) -> Guarantee:
         """What every user is promised."""
-        said = "states and rewards are randomized at every step"
-        return with_seed(Guarantee("LDP", self._epsilon, 0.0, None, said), self._source)
+        return Guarantee(
+            TrustModel.LDP,
+            self._epsilon,
+            0.0,
+            None,
+            "states and rewards are randomized at every step",
+            seeded=self._source.seeded,
+        )
 
     @property
     def ledger(self) -> Ledger:
@@ -95,12 +101,12 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
         self._recorder = None
-        self._inside.check_options(options)
+        self.population.check_options(options)
         return behind_closed_doors(partial(self._meet, seed, options))
 
     def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        recorder = Recorder(self._inside)
-        _, problem = quietly(lambda: recorder.begin(self.env.reset(seed=seed, options=options)[0]))
+        recorder = Recorder(self.population)
+        _, problem = quietly(lambda: recorder.begin(self.population.meet(seed, options)[0]))
         if problem is not None:
             raise problem
         self._recorder, self._stage, self._waiting = recorder, 0, False
@@ -109,7 +115,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step of the user, told with noise."""
         number = self._number(action)  # asked first: an episode that has ended must not be more patient
-        if self._recorder is None or self._stage >= self._inside.horizon:
+        if self._recorder is None or self._stage >= self.population.horizon:
             raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
         return behind_closed_doors(partial(self._go, number))
 
@@ -119,18 +125,18 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             number = operator.index(action)
         except TypeError:
             number = -1
-        if not 0 <= number < self._inside.n_actions:
+        if not 0 <= number < self.population.n_actions:
             raise gym.error.InvalidAction(f"The action {action!r} is not in {self.action_space}.")
         return number
 
     def _go(self, number: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        recorder, inside = self._recorder, self._inside
+        recorder, population = self._recorder, self.population
         assert recorder is not None  # noqa: S101 - she was asked for
         true_reward = 0.0
         if not self._waiting:
 
             def go() -> None:
-                observation, reward, terminated, truncated, _ = self.env.step(inside.env_action(number))
+                observation, reward, terminated, truncated, _ = self.env.step(population.env_action(number))
                 recorder.step(number, observation, reward, ended=bool(terminated or truncated))
 
             _, problem = quietly(go)
@@ -140,12 +146,12 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             true_reward = float(recorder.trajectory.rewards[0, self._stage])
             self._waiting = not recorder.open
         self._stage += 1
-        return self._tell(), self._tell_reward(true_reward), self._stage == inside.horizon, False, {}
+        return self._tell(), self._tell_reward(true_reward), self._stage == population.horizon, False, {}
 
     def _tell(self) -> Any:
         """Her state by randomized response; which stage it is is no secret."""
         assert self._recorder is not None  # noqa: S101 - there is a user
-        S = self._inside.n_states
+        S = self.population.n_states
         state = int(self._recorder.trajectory.states[0, self._stage])
         keep = 1.0 / (1.0 + (S - 1.0) * math.exp(-self._share))
         first, second = self._source.uniform(2)
@@ -153,7 +159,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             other = int(second * (S - 1))
             state = other if other < state else other + 1
         if self._timed:
-            return np.array([min(self._stage, self._inside.horizon - 1), state], dtype=np.int64)
+            return np.array([min(self._stage, self.population.horizon - 1), state], dtype=np.int64)
         return state
 
     def _tell_reward(self, reward: float) -> float:

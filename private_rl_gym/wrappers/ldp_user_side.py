@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any, Literal
 
 import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
 
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.publishing import PublicSums
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.summing import Summed, exact_statistic
+from private_rl_gym.wrappers.summing import (
+    StatisticChoice,
+    calibration_notes,
+    exact_statistic,
+    uses_printed_constants,
+)
 
 __all__ = ["LDPUserSide"]
 
@@ -41,18 +47,21 @@ class LDPUserSide(Boundary):
         epsilon: Of a user's whole episode.
         delta: For ``"gaussian"``; the others are pure.
         users: The number of users that may come; by default any number.
-        statistic: What she reports: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
-            features that the environment knows or with ``LinearFeatures`` that are handed over.
+        statistic: The content of her report: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with
+            the features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            agent needs.
         randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget; the most accurate, and
             the default for counts), ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts, or
             moments: the default there, by delta).
-        publish_every: Users in a batch. The last batch may be smaller.
+        batch_size: Users in a batch, after which something is published. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
             the epsilon that is asked for; the ledger says so.
         seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps, where the environment does not know it.
     """
+
+    short = "ldp"
 
     def __init__(
         self,
@@ -61,9 +70,9 @@ class LDPUserSide(Boundary):
         delta: float = 0.0,
         users: int | None = None,
         *,
-        statistic: Summed = "tabular",
+        statistic: StatisticChoice | None = None,
         randomizer: str | None = None,
-        publish_every: int = 1,
+        batch_size: int = 1,
         calibration: Literal["exact", "paper"] = "exact",
         seed: int | None = None,
         secure: bool = False,
@@ -76,64 +85,53 @@ class LDPUserSide(Boundary):
             users=users,
             statistic=statistic,
             randomizer=randomizer,
-            publish_every=publish_every,
+            batch_size=batch_size,
             calibration=calibration,
             seed=seed,
             secure=secure,
             horizon=horizon,
         )
-        super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
-        inside = self._inside
-        paper = check_calibration(calibration)
+        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
         check_budget(epsilon, delta)
-        epsilon, delta = float(epsilon), float(delta)
-        exact = exact_statistic(inside, statistic, paper=paper)
-        if randomizer is None:
-            randomizer = "one-step" if exact.kind == "tabular" else "gaussian" if delta > 0.0 else "laplace"
-        reports, true_epsilon, true_delta = named_randomizer(randomizer, exact, epsilon, delta, paper=paper)
-        source = NoiseSource(seed, secure=secure, role="users")
-        notes = calibration_notes(epsilon, true_epsilon, paper=paper)
-        what = "" if exact.kind == "tabular" else " her linear moments"
-        mechanism = f"each user reports{what} by the {randomizer!r} randomizer"
-        self._guarantee = Guarantee("LDP", true_epsilon, true_delta, self.users, mechanism, notes=notes)
-        self._board = PublicSums(
-            reports,
-            users=self.users,
-            publish_every=self.publish_every,
-            user_source=source,
-            absorbing=inside.absorbing,
+        self._budget = float(epsilon), float(delta)
+        self._randomizer, self._paper = randomizer, uses_printed_constants(calibration)
+        self._source = NoiseSource(seed, secure=secure, role="users")
+        self.design("tabular" if statistic is None else statistic, apart=True)
+        calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
+
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """The randomizer that was asked for, or the one that fits what is reported."""
+        del apart
+        (epsilon, delta), paper = self._budget, self._paper
+        exact = exact_statistic(self.population, statistic, paper=paper)
+        name = self._randomizer
+        if name is None:
+            name = "one-step" if exact.name == "tabular" else "gaussian" if delta > 0.0 else "laplace"
+        self.statistic, true_epsilon, true_delta = named_randomizer(name, exact, epsilon, delta, paper=paper)
+        self._promised = Guarantee(
+            TrustModel.LDP,
+            true_epsilon,
+            true_delta,
+            self.users,
+            f"each user reports her {exact.title} by the {name!r} randomizer",
+            notes=calibration_notes(epsilon, true_epsilon, paper=paper),
         )
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What every user is promised."""
-        return with_seed(self._guarantee, self._board.user_source)
+    def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """The act: each user noises her own report on her side, and only reports are summed."""
+        if not self._observers:
+            self.statistic.collect(users, sums, self._source, ask)
+            return
+        report = np.zeros_like(sums)
+        self.statistic.collect(users, report, self._source, ask)
+        for observer in self._observers:
+            observer.reported(report)
+        sums += report
 
+    def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
+        """Who leaves before her time sends a report of nothing, noised as any other."""
+        self.statistic.absent(users, sums, self._source)
 
-def check_calibration(calibration: str) -> bool:
-    """Whether the papers' constants are asked for, or a sentence."""
-    if calibration not in ("exact", "paper"):
-        raise ValueError(
-            f"calibration is {calibration!r}: choose 'exact', or 'paper' for the papers' printed constants."
-        )
-    return calibration == "paper"
-
-
-def calibration_notes(asked: float, true: float, *, paper: bool) -> tuple[str, ...]:
-    """What a ledger has to add; the papers' constants are also warned of."""
-    if not paper:
-        return ()
-    why = "count adding a user where one is replaced" if true > asked else "split the budget over stages and counters"
-    warnings.warn(
-        f"calibration='paper' uses the papers' printed constants, which {why}: "
-        f"they print epsilon = {asked:g} and cost {true:.3g}. The ledger states what they cost.",
-        stacklevel=3,
-    )
-    return (f"calibration='paper', printed as epsilon = {asked:g}",)
-
-
-def with_seed(guarantee: Guarantee, source: NoiseSource | None) -> Guarantee:
-    """The guarantee, with the confession of a seed, if there is one."""
-    if source is None or not source.seeded:
-        return guarantee
-    return replace(guarantee, seeded=True)
+    def sources(self) -> dict[str, NoiseSource]:
+        """The users' own."""
+        return {"users": self._source}

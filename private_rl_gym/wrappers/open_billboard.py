@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
 
-from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.privacy.publishing import PublicSums
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.summing import Summed, exact_statistic
+from private_rl_gym.wrappers.summing import StatisticChoice, exact_statistic
 
 __all__ = ["OpenBillboard"]
 
@@ -31,34 +32,36 @@ class OpenBillboard(Boundary):
     Args:
         env: Discrete spaces and a horizon.
         users: The number of users that may come; by default any number.
-        statistic: What is summed: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the features
-            that the environment knows or with ``LinearFeatures`` that are handed over.
-        publish_every: Users in a batch. The last batch may be smaller.
+        statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
+            features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            agent needs.
+        batch_size: Users in a batch, after which something is published. The last batch may be smaller.
         horizon: Largest number of steps, where the environment does not know it.
     """
+
+    short = "open"
 
     def __init__(
         self,
         env: gym.Env[Any, Any],
         users: int | None = None,
         *,
-        statistic: Summed = "tabular",
-        publish_every: int = 1,
+        statistic: StatisticChoice | None = None,
+        batch_size: int = 1,
         horizon: int | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
-            self, users=users, statistic=statistic, publish_every=publish_every, horizon=horizon
+            self, users=users, statistic=statistic, batch_size=batch_size, horizon=horizon
         )
-        super().__init__(env, horizon=horizon, users=users, publish_every=publish_every)
-        inside = self._inside
-        self._board = PublicSums(
-            exact_statistic(inside, statistic),
-            users=self.users,
-            publish_every=self.publish_every,
-            absorbing=inside.absorbing,
-        )
+        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        self.design("tabular" if statistic is None else statistic, apart=True)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """None."""
-        return Guarantee("none", float("inf"), 1.0, self.users, "exact sums are published")
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Exact sums, and no promise."""
+        del apart
+        self.statistic = exact_statistic(self.population, statistic)
+        self._promised = Guarantee(TrustModel.NONE, float("inf"), 1.0, self.users, "exact sums are published")
+
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """The act: the sums of all users are published as they are."""
+        return super().disclose(sums, releases)

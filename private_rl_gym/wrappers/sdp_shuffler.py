@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.privacy.batches import ShuffledBits, ShuffledSums
-from private_rl_gym.privacy.guarantee import Guarantee, plain_number
-from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.errors import BoundedError
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
+from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
+from private_rl_gym.privacy.shuffled import ShuffledBatches, ShuffledBits
+from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon, send_and_shuffle
+from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.ldp_user_side import check_calibration, with_seed
+from private_rl_gym.wrappers.summing import uses_printed_constants
 
 __all__ = ["SDPShuffler"]
+
+MOST_MESSAGES = 100_000_000
+"""Messages that are made one by one, at most."""
 
 
 class SDPShuffler(Boundary):
@@ -24,8 +34,8 @@ class SDPShuffler(Boundary):
     Users trust the shuffler to mix and nobody to keep secrets. Each is in one batch. A batch closes when it is full, or
     by ``publish``; its users then learn how many they are, and noise their bits accordingly. None closes with fewer
     messages than its promise was made for, so that what the ledger says before users come it says for ever. The last
-    batch takes what would be left over. Releases are sums over all batches so far; ``release.since(earlier)`` is what
-    came after.
+    batch takes what would be left over. Releases are sums over all batches so far; ``board.batch`` is the newest batch
+    by itself.
 
     Privacy:
         (epsilon, delta)-shuffle differential privacy under replacing one user: the messages of her batch, in random
@@ -64,7 +74,8 @@ class SDPShuffler(Boundary):
         horizon: Largest number of steps, where the environment does not know it.
     """
 
-    may_enclose: ClassVar[tuple[str, ...]] = ("LDPUserSide",)
+    short = "sdp"
+    may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
 
     def __init__(
         self,
@@ -73,6 +84,7 @@ class SDPShuffler(Boundary):
         delta: float | None = None,
         users: int | None = None,
         *,
+        statistic: Literal["tabular"] | None = None,
         batch_size: int = 1000,
         smallest_batch: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
@@ -87,6 +99,7 @@ class SDPShuffler(Boundary):
             epsilon=epsilon,
             delta=delta,
             users=users,
+            statistic=statistic,
             batch_size=batch_size,
             smallest_batch=smallest_batch,
             calibration=calibration,
@@ -96,121 +109,231 @@ class SDPShuffler(Boundary):
             secure=secure,
             horizon=horizon,
         )
-        batch_size = positive_integer(batch_size, "batch_size", "users in a batch")
-        if smallest_batch is not None:
-            smallest_batch = positive_integer(smallest_batch, "smallest_batch", "users in a batch")
-        super().__init__(env, horizon=horizon, users=users, publish_every=batch_size)
-        numbers = {"epsilon": epsilon, "delta": delta, "dropout": dropout}
-        self._agreed: dict[str, Any] = {k: None if v is None else float(v) for k, v in numbers.items()}
-        self._agreed |= {"calibration": calibration, "simulation": simulation, "smallest_batch": smallest_batch}
-        if self._inner is not None and users is None:
-            self._users = self._inner.users
-        paper = check_calibration(calibration)
+        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
         if simulation not in ("aggregate", "messages"):
             raise ValueError(f"simulation is {simulation!r}: choose 'aggregate' or 'messages'.")
-        shuffler = NoiseSource(seed, secure=secure, role="shuffler")
-        plan: dict[str, Any] = {
-            "users": self.users,
-            "publish_every": self.publish_every,
-            "absorbing": self._inside.absorbing,
-        }
-        if self._inner is not None:
-            self._check_inner(epsilon, paper=paper, dropout=dropout, simulation=simulation)
-            inner = self._inner._board
-            self._delta = 1e-6 if delta is None else float(delta)
-            if not 0.0 < self._delta < 1.0:
-                raise ValueError(f"delta is {delta}: amplification by shuffling needs one in (0, 1).")
-            whole = batch_size if self.users is None else min(batch_size, self.users)
-            least = whole if smallest_batch is None else smallest_batch
-            if least > whole:
-                raise ValueError(f"smallest_batch is {least}: batches have {whole} users, by batch_size= and users=.")
-            self._board = ShuffledSums(
-                inner.statistic,
-                protocol=None,
-                shuffler=shuffler,
-                smallest=least,
-                user_source=inner.user_source,
-                **plan,
-            )
-            self._guarantee = self._amplified(self._inner.guarantee, least, inner.statistic.variation)
-            self._inner._outer = self
-            return
-        if smallest_batch is not None:
+        self._asked_budget = epsilon, delta
+        self._smallest = smallest_batch
+        self._paper, self._dropout, self._by_message = (
+            uses_printed_constants(calibration),
+            dropout,
+            simulation == "messages",
+        )
+        self._protocol: BinarySums | None = None
+        self._shuffler = NoiseSource(seed, secure=secure, role="shuffler")
+        self._users_source = NoiseSource(seed, secure=secure, role="users")
+        self._held: list[NDArray[np.int64]] = []  # bits of the current batch, where messages are made
+        self._noise = np.zeros(2)  # variance and mean of all noise bits in one counter
+        self._batch_variance = np.zeros(1)  # of the newest batch
+        self.design("tabular" if statistic is None else statistic, apart=True)
+        if self._paper:
+            epsilon = self._asked_budget[0]
+            warnings.warn(f"calibration='paper' is {self._printed}. The ledger states the exact cost.", stacklevel=2)
+        self._enclose()
+
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """As many noise bits as the promise needs; around reports, what mixing makes of theirs."""
+        del apart
+        if self._inner is None:
+            self._design_bits(statistic)
+        else:
+            self._design_mixing(statistic)
+
+    def _design_bits(self, statistic: Any) -> None:
+        epsilon, delta = self._asked_budget
+        if self._smallest is not None:
             raise ValueError(
-                f"smallest_batch is {smallest_batch}: it is for reports, which hide among each other. Noise bits "
+                f"smallest_batch is {self._smallest}: it is for reports, which hide among each other. Noise bits "
                 "protect batches of any size. Leave it out."
             )
         if epsilon is None or delta is None:
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
             raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
-        self._delta = float(delta)
-        inside = self._inside
-        sizes = (inside.horizon, inside.n_states, inside.n_actions)
-        bits = inside.compiled and inside.model is not None and inside.model.reward_law == "bernoulli"
-        statistic = ShuffledBits(sizes, separate_visits=paper, bits=bits)
-        protocol = BinarySums(
-            statistic.moved, float(epsilon), self._delta, paper=paper, horizon=inside.horizon, dropout=dropout
-        )
-        notes: tuple[str, ...] = ()
-        if paper:
-            told = (
-                f"printed as epsilon = {epsilon:g}, which basic composition makes {2 * epsilon:g} for a replaced user"
+        if statistic != "tabular":
+            raise ValueError(
+                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts itself. Put it "
+                f"around "
+                "LDPUserSide, whose reports may be of any kind."
             )
-            notes = (f"calibration='paper', {told}; composed exactly it is what stands here",)
-            warnings.warn(f"calibration='paper' is {told}. The ledger states the exact cost.", stacklevel=2)
-        said = "sums of shuffled bits, noised by the users of each batch"
-        if dropout:
-            said += f", of whom a share of {dropout:g} may vanish"
-        self._guarantee = Guarantee("SDP", protocol.true_epsilon, self._delta, self.users, said, notes=notes)
-        self._board = ShuffledSums(
-            statistic,
-            protocol=protocol,
-            shuffler=shuffler,
-            by_message=simulation == "messages",
-            user_source=NoiseSource(seed, secure=secure, role="users"),
-            **plan,
+        population = self.population
+        bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
+        self.statistic = ShuffledBits(self.sizes, separate_visits=self._paper, bits=population.compiled and bernoulli)
+        self._protocol = BinarySums(
+            self.statistic.moved,
+            float(epsilon),
+            float(delta),
+            paper=self._paper,
+            horizon=population.horizon,
+            dropout=self._dropout,
         )
+        vanish = f", of whom a share of {self._dropout:g} may vanish" if self._dropout else ""
+        self._promised = Guarantee(
+            TrustModel.SDP,
+            self._protocol.true_epsilon,
+            float(delta),
+            self.users,
+            f"sums of shuffled bits, noised by the users of each batch{vanish}",
+            notes=(f"calibration='paper', {self._printed}; composed exactly it is what stands here",)
+            if self._paper
+            else (),
+        )
+        if self._by_message:
+            sizes = (1, self.batch_size, 2 * self.batch_size)
+            most = max(users * (1.0 + self._protocol.noise_bits(users).each) for users in sizes) * self.statistic.cells
+            if most > MOST_MESSAGES:
+                raise ValueError(
+                    f"A batch would be {most:.2g} messages, too many to make one by one: take simulation='aggregate', "
+                    "which has the same law, or smaller batches."
+                )
 
-    def _check_inner(self, epsilon: float | None, *, paper: bool, dropout: float, simulation: str) -> None:
-        """What has no meaning around reports that users noised themselves."""
-        name = type(self._inner).__name__
+    @property
+    def _printed(self) -> str:
+        epsilon = self._asked_budget[0] or 0.0
+        return f"printed as epsilon = {epsilon:g}, which basic composition makes {2 * epsilon:g} for a replaced user"
+
+    def _design_mixing(self, statistic: Any) -> None:
+        epsilon, delta = self._asked_budget
+        inner = self._inner
+        assert inner is not None  # noqa: S101 - it was asked about
+        name = type(inner).__name__
         if epsilon is not None:
             raise ValueError(
                 f"epsilon is {epsilon} around {name}: no noise is added there, and what shuffling makes of its epsilon "
                 "follows. Leave it out; to choose the outcome, change the epsilon inside."
             )
-        if paper or dropout or simulation != "aggregate":
+        if self._paper or self._dropout or self._by_message:
             raise ValueError(f"calibration, dropout and simulation are about noise bits, and {name} has none.")
-        assert self._inner is not None  # noqa: S101 - it was asked about
-        if self.users is not None and self._inner.users is not None and self._inner.users < self.users:
-            raise ValueError(f"users is {self.users}: the {name} inside was built for {self._inner.users}.")
+        delta = 1e-6 if delta is None else float(delta)
+        if not 0.0 < delta < 1.0:
+            raise ValueError(f"delta is {delta}: amplification by shuffling needs one in (0, 1).")
+        whole = self.batch_size if self.users is None else min(self.batch_size, self.users)
+        least = (
+            whole if self._smallest is None else positive_integer(self._smallest, "smallest_batch", "users in a batch")
+        )
+        if least > whole:
+            raise ValueError(f"smallest_batch is {least}: batches have {whole} users, by batch_size= and users=.")
+        self._least = least
+        self.statistic = inner.as_inner(statistic)
+        local, variation = inner.guarantee, self.statistic.variation
+        if local.delta > 0.0:
+            mechanism = "shuffled reports; no amplification is claimed for reports with a delta"
+            self._promised = Guarantee(TrustModel.SDP, local.epsilon, local.delta, self.users, mechanism)
+            return
+        amplified = amplified_epsilon(local.epsilon, least, delta, variation)
+        closed = closed_form_epsilon(local.epsilon, least, delta)
+        mechanism = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {least} or more"
+        note = f"amplification: closed form {closed:.3g}, numerical bound {amplified:.3g}"
+        self._promised = Guarantee(TrustModel.SDP, amplified, delta, self.users, mechanism, notes=(note,))
 
-    _board: ShuffledSums
+    def _open(self) -> ShuffledBatches:
+        if self._protocol is None:
+            needed: Callable[[int], int] = self._needed_reports
+            refusal = f"and the promise is made for {self._least} at least: let more users come, or build the boundary"
+            refusal += " with a smallest_batch= that says less."
+        else:
+            needed, refusal = self._protocol.sure, "and noise is planned for more: let more users come."
+        return ShuffledBatches(self.statistic, self, enough=needed, refusal=refusal, **self._about_users())
+
+    def _needed_reports(self, users: int) -> int:
+        del users
+        return self._least
+
+    def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """The first act: every user sends her bits, one for each counter; around reports, her report."""
+        if self._inner is not None:
+            self._inner.contribute(users, ask, sums)
+        elif not self._by_message:
+            self.statistic.collect(users, sums, self._users_source, ask)
+        else:
+            for user in range(len(users)):
+                bits = np.zeros_like(sums)
+                self.statistic.collect(users.part(user, user + 1), bits, self._users_source, ask)
+                self._held.append(bits)
+                sums += bits
+
+    def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
+        """Who leaves before her time sends bits that are not set; around reports, a report of nothing."""
+        if self._inner is not None:
+            self._inner.contribute_nothing(users, sums)
+        elif self._by_message:
+            self._held += [np.zeros_like(sums) for _ in range(users)]
+
+    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """The second act: with every user's noise bits among them, bits are mixed; what is left of them is their sum.
+
+        The mean of all noise is taken off what is published.
+        """
+        if self._protocol is None:
+            return super().disclose(sums, releases)
+        size, lost = self._batches.pending, self._batches.lost
+        sent = size - lost
+        if not sent:
+            return np.zeros(len(sums))
+        bits = self._protocol.noise_bits(size)
+        if self._by_message:
+            if len(self._held) != sent:
+                raise RuntimeError("Messages of this batch are missing: nothing is published.")
+            messages = send_and_shuffle(np.array(self._held), bits, self._shuffler.generator)
+            mixed = messages.sum(axis=1, dtype=np.int64)
+            self._held.clear()
+        else:
+            mixed = sums + self._shuffler.generator.binomial(sent * bits.each, bits.bias, len(sums))
+        mean = sent * bits.each * bits.bias
+        self._batch_variance[0] = bits.variance(sent)
+        self._noise += self._batch_variance[0], mean
+        return np.asarray((mixed - mean) * self.statistic.grid)
+
+    def law(self, releases: int, *, newest: bool) -> Noise:
+        """Of one counter: centred bits, many of them."""
+        if self._protocol is None:
+            return super().law(releases, newest=newest)
+        variance = float(self._batch_variance[0] if newest else self._noise[0])
+        return lambda grid: BoundedError(variance * grid**2, grid)
+
+    def noises(self, batches: Sequence[int]) -> Noises:
+        """Noise bits of all users of each batch; around reports, the users' own."""
+        if self._protocol is None:
+            return super().noises(batches)
+        of_batches = [(size, self._protocol.noise_bits(size)) for size in batches]
+        return [NoiseBitsOfBatches(tuple((size * bits.each, bits.bias) for size, bits in of_batches))]
 
     @property
-    def _terms(self) -> list[dict[str, Any]]:
-        """What was agreed on; what is left of it changes with what happens."""
-        return [*([] if self._inner is None else self._inner._terms), self._agreed]
+    def _batches(self) -> ShuffledBatches:
+        found = super()._batches
+        assert isinstance(found, ShuffledBatches)  # noqa: S101 - it was opened here
+        return found
 
     def drop_out(self, users: int = 1) -> None:
         """So many users come, and vanish before the shuffle: nothing of theirs arrives, noise included."""
         count = positive_integer(users, "users", "users who vanish")
         with self._lock:
+            self._require_outermost()
             self._admit(count)
-            self._board.lose(count)
+            self._batches.lose(count)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What every user is promised: what was printed before she came, whatever has happened since."""
-        return with_seed(self._guarantee, self._board.user_source)
+    def closes_early(self) -> bool:
+        """Not where reports hide among each other: fewer of them hide less."""
+        return self._protocol is not None
 
-    def _amplified(self, local: Guarantee, smallest: int, variation: float) -> Guarantee:
-        """Of the smallest batch that is ever closed; reports that are not pure are not amplified here."""
-        if local.delta > 0.0:
-            said = "shuffled reports; no amplification is claimed for reports with a delta"
-            return Guarantee("SDP", local.epsilon, local.delta, self.users, said)
-        epsilon = amplified_epsilon(local.epsilon, smallest, self._delta, variation)
-        closed = closed_form_epsilon(local.epsilon, smallest, self._delta)
-        said = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {smallest} or more"
-        note = f"amplification: closed form {closed:.3g}, numerical bound {epsilon:.3g}"
-        return Guarantee("SDP", epsilon, self._delta, self.users, said, notes=(note,))
+    def sources(self) -> dict[str, NoiseSource]:
+        """The shuffler's and the users'."""
+        if self._inner is not None:
+            return super().sources()
+        return {"users": self._users_source, "shuffler": self._shuffler}
+
+    def noise_terms(self) -> dict[str, Any]:
+        """What was asked for."""
+        return {
+            "budget": [None if number is None else float(number) for number in self._asked_budget],
+            "calibration": self._paper,
+            "dropout": float(self._dropout),
+            "simulation": self._by_message,
+            "smallest_batch": self._smallest,
+        }
+
+    def noise_arrays(self) -> dict[str, NDArray[Any]]:
+        """The account of all noise bits."""
+        if self._held:
+            raise ValueError("A batch of messages is open: close it with publish(), then save.")
+        return {"noise": self._noise, "batch_variance": self._batch_variance}

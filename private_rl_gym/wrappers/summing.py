@@ -1,7 +1,8 @@
-"""What a boundary sums: counts, or the moments of a linear learner."""
+"""Options that boundaries share: what is summed, and which calibration."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from private_rl_gym.planning.features import LinearFeatures
@@ -9,39 +10,72 @@ from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 
 if TYPE_CHECKING:
-    from private_rl_gym.wrappers.inside import Inside
+    from private_rl_gym.wrappers.population import Population
 
-__all__ = ["Summed", "exact_statistic"]
+__all__ = ["StatisticChoice", "calibration_notes", "exact_statistic", "uses_printed_constants"]
 
-Summed = Literal["tabular", "linear"] | LinearFeatures
-"""What ``statistic=`` may say."""
+StatisticChoice = Literal["tabular", "linear"] | LinearFeatures
+"""The values of ``statistic=``."""
 
 
-def exact_statistic(inside: Inside, wanted: Any, *, paper: bool = False, public_start: bool = False) -> Statistic:
+def exact_statistic(
+    population: Population, wanted: Any, *, paper: bool = False, public_start: bool = False
+) -> Statistic:
     """The statistic that was asked for, for these users; or a sentence."""
     if isinstance(wanted, str) and wanted == "tabular":
-        sizes = inside.horizon, inside.n_states, inside.n_actions
+        sizes = population.horizon, population.n_states, population.n_actions
         return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
     if public_start:
         raise ValueError("public_start=True is for counts: leave statistic='tabular'.")
     features = wanted
     if isinstance(wanted, str) and wanted == "linear":
-        mixture = getattr(inside.env.unwrapped, "mixture", None)
+        mixture = getattr(population.env.unwrapped, "mixture", None)
         if mixture is None:
-            d = inside.n_states**2 * inside.n_actions
-            small = f" LinearFeatures.tabular({inside.n_states}, {inside.n_actions}) always fits." if d <= 1000 else ""
+            d = population.n_states**2 * population.n_actions
+            small = (
+                f" LinearFeatures.tabular({population.n_states}, {population.n_actions}) always fits."
+                if d <= 1000
+                else ""
+            )
             raise ValueError(
-                f"{inside.env} does not say what may be known of it. Tell the boundary, for instance "
+                f"{population.env} does not say what may be known of it. Tell the boundary, for instance "
                 f"OpenBillboard(env, statistic=LinearFeatures.dense(...)).{small}"
             )
         features = mixture.features
     if not isinstance(features, LinearFeatures):
-        said = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
+        given = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among three
-            f"statistic is {said}: choose 'tabular' for counts, 'linear' for the features that the environment "
+            f"statistic is {given}: choose 'tabular' for counts, 'linear' for the features that the environment "
             "knows, or hand over LinearFeatures, such as mixture.features."
         )
-    if (features.n_states, features.n_actions) != (inside.n_states, inside.n_actions):
-        extra = " (the last state is where episodes wait that ended early)" if inside.padded else ""
-        raise ValueError(f"{features} do not fit the users, who have S={inside.n_states}{extra}, A={inside.n_actions}.")
-    return LinearMoments(features, inside.horizon, paper=paper)
+    if (features.n_states, features.n_actions) != (population.n_states, population.n_actions):
+        extra = " (the last state is where episodes wait that ended early)" if population.padded else ""
+        raise ValueError(
+            f"{features} do not fit the users, who have S={population.n_states}{extra}, A={population.n_actions}."
+        )
+    return LinearMoments(features, population.horizon, paper=paper)
+
+
+def uses_printed_constants(calibration: str) -> bool:
+    """Whether the papers' constants are asked for, or a sentence."""
+    if calibration not in ("exact", "paper"):
+        raise ValueError(
+            f"calibration is {calibration!r}: choose 'exact', or 'paper' for the papers' printed constants."
+        )
+    return calibration == "paper"
+
+
+def calibration_notes(asked: float, true: float, *, paper: bool, warn: bool = False) -> tuple[str, ...]:
+    """The remark that a ledger adds for the papers' constants, of which ``warn`` also warns."""
+    if not paper:
+        return ()
+    if warn:
+        why = (
+            "count adding a user where one is replaced" if true > asked else "split the budget over stages and counters"
+        )
+        warnings.warn(
+            f"calibration='paper' uses the papers' printed constants, which {why}: "
+            f"they print epsilon = {asked:g} and cost {true:.3g}. The ledger states what they cost.",
+            stacklevel=3,
+        )
+    return (f"calibration='paper', printed as epsilon = {asked:g}",)

@@ -14,12 +14,13 @@ from dp_accounting.pld import PLDAccountant
 
 from private_rl_gym import agents
 from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
+from private_rl_gym.experiments.names import AGENTS
 from private_rl_gym.experiments.oracle import PACCallback, RegretCallback
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 
-OURS = sorted(set(agents.__all__) - {"Agent"})
+OURS = sorted(AGENTS)
 
 
 def river(**arguments):
@@ -60,20 +61,23 @@ def test_private_regret_falls_as_epsilon_grows(name):
     """And reaches the non-private order: within three times what the same agent has around exact sums."""
     found = []
     for epsilon in (1.0, 10.0, 100.0, 1e4):
-        board = JDPBillboard(river(), epsilon, 1e-6, 20_000, publish_every=100, seed=1)
+        board = JDPBillboard(river(), epsilon, 1e-6, 20_000, batch_size=100, seed=1)
         board.unwrapped.reset(seed=0)
         found.append(regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1])
     assert found == sorted(found, reverse=True)
-    board = OpenBillboard(river(), 20_000, publish_every=100)
+    board = OpenBillboard(river(), 20_000, batch_size=100)
     board.unwrapped.reset(seed=0)
     assert found[-1] <= 3 * regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1]
 
 
 @pytest.mark.parametrize(("private", "parent"), [("DPUCBVI", "UCBVI"), ("PUCB", "UBEV")])
-@pytest.mark.parametrize("bonus", ["theory", "practical"])
-def test_around_exact_counts_a_private_agent_is_its_parent(private, parent, bonus):
+@pytest.mark.parametrize("constants", ["theory", "practical"])
+def test_around_exact_counts_a_private_agent_is_its_parent(private, parent, constants):
     """Number for number, after every user."""
-    pair = [getattr(agents, name)("TabularPolicy", river(horizon=6), bonus=bonus, seed=0) for name in (private, parent)]
+    pair = [
+        getattr(agents, name)("TabularPolicy", river(horizon=6), constants=constants, seed=0)
+        for name in (private, parent)
+    ]
     for agent in pair:
         agent.bonus_scale = 0.3
         agent.board.unwrapped.reset(seed=2)
@@ -116,10 +120,10 @@ def test_regret_is_exact():
 @pytest.mark.parametrize(
     "board",
     [
-        lambda env, **o: JDPBillboard(env, 5.0, 1e-6, 300, publish_every=10, **o),
-        lambda env, **o: JDPBillboard(env, 5.0, 0.0, 300, publish_every=10, **o),
-        lambda env, **o: LDPUserSide(env, 5.0, users=300, publish_every=10, **o),
-        lambda env, **o: JDPBillboard(LDPUserSide(env, 5.0, **o), 5.0, 1e-6, 300, publish_every=10),
+        lambda env, **o: JDPBillboard(env, 5.0, 1e-6, 300, batch_size=10, **o),
+        lambda env, **o: JDPBillboard(env, 5.0, 0.0, 300, batch_size=10, **o),
+        lambda env, **o: LDPUserSide(env, 5.0, users=300, batch_size=10, **o),
+        lambda env, **o: JDPBillboard(LDPUserSide(env, 5.0, **o), 5.0, 1e-6, 300, batch_size=10),
         lambda env, **o: SDPShuffler(LDPUserSide(env, 5.0, **o), users=300, batch_size=10),
     ],
 )
@@ -127,7 +131,7 @@ def test_regret_is_exact():
 def test_every_agent_runs_on_every_board(name, board):
     kind = getattr(agents, name)
     env = gym.make("PrivateRL/RiverSwimMixture-v0", horizon=5)
-    agent = kind("TabularPolicy", board(env, statistic=kind.learns_from), seed=0)
+    agent = kind("TabularPolicy", board(env, statistic=kind.statistic), seed=0)
     agent.learn(5 * 300)
     assert agent.board.users_left == 0
     assert agent.policy.horizon == 5
@@ -138,14 +142,14 @@ def test_rlsvi_has_a_guarantee_of_its_own():
     for users, printed in ((2_000, 15.5), (20_000, 71), (50_000, 142)):
         assert printed_epsilon(20, 6, 2, users, 1e-5) == pytest.approx(printed, rel=0.01)
     assert gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50_000)) == pytest.approx(12, rel=0.05)
-    agent = agents.RLSVI("TabularPolicy", river(), seed=0, bonus="theory").learn(20 * 50)
+    agent = agents.RLSVI("TabularPolicy", river(), seed=0, constants="theory").learn(20 * 50)
     guarantee = agent.guarantee
     assert (guarantee.covers, guarantee.users, guarantee.model) == ("rewards", 50, "JDP")
     assert "rewards only" in str(guarantee)
     tight = gaussian_epsilon(1e-5, tight_mu(20, 6, 2, 50))
     assert 0.9 * tight <= guarantee.epsilon <= min(printed_epsilon(20, 6, 2, 50, 1e-5), tight)
     assert "seeded noise: for experiments" in str(guarantee)
-    weaker = agents.RLSVI("TabularPolicy", river(), beta_scale=0.01).learn(20 * 50).guarantee
+    weaker = agents.RLSVI("TabularPolicy", river(), variance_scale=0.01).learn(20 * 50).guarantee
     assert weaker.epsilon > 2 * guarantee.epsilon
     assert "seeded" not in str(weaker)
 
@@ -153,7 +157,7 @@ def test_rlsvi_has_a_guarantee_of_its_own():
 @pytest.mark.parametrize("clip", [False, True])
 def test_rlsvis_values_are_what_the_algorithm_says(clip):
     """Lines 5 to 18 in plain numpy, with the same noise."""
-    agent = agents.RLSVI("TabularPolicy", river(horizon=5), clip=clip, seed=0, beta_scale=1e-3).learn(5 * 200)
+    agent = agents.RLSVI("TabularPolicy", river(horizon=5), clip=clip, seed=0, variance_scale=1e-3).learn(5 * 200)
     release, same = agent.board.release, NoiseSource(7)
     agent.noise = NoiseSource(7)
     H, S, A = release.n.shape
@@ -181,9 +185,9 @@ def test_rlsvi_pays_for_every_plan():
 
 
 def test_rlsvi_does_not_forget_what_was_spent_at_another_scale(tmp_path):
-    agent = agents.RLSVI("TabularPolicy", river(), beta_scale=1e-3).learn(20 * 50)
+    agent = agents.RLSVI("TabularPolicy", river(), variance_scale=1e-3).learn(20 * 50)
     agent.save(tmp_path / "agent")
-    again = agents.RLSVI.load(tmp_path / "agent", env=agent.board, beta_scale=100.0)
+    again = agents.RLSVI.load(tmp_path / "agent", env=agent.board, variance_scale=100.0)
     assert again.guarantee.epsilon >= 0.99 * agent.guarantee.epsilon
     seeded = agents.RLSVI.load(tmp_path / "agent", env=agent.board, seed=5)
     assert "seeded noise" in str(seeded.guarantee)
@@ -262,7 +266,7 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.UCBVI("TabularPolicy", LDPPerStep(river(), 1.0)), ValueError, "LDPPerStep publishes no sums"),
         (lambda: agents.UCBVI("TabularPolicy", 3), TypeError, "is not one environment"),
         (lambda: agents.UCBVI("TabularPolicy").learn(10), ValueError, "has no environment: give it one with set_env"),
-        (lambda: agents.UCBVI("TabularPolicy", river(), bonus="none"), ValueError, "bonus is 'none'"),
+        (lambda: agents.UCBVI("TabularPolicy", river(), constants="none"), ValueError, "constants is 'none'"),
         (lambda: agents.UCBVI("TabularPolicy", river(), bonus_scale=0.0), ValueError, "bonus_scale is 0.0"),
         (lambda: agents.UCBVI("TabularPolicy", river(), variant="x"), ValueError, "variant is 'x'"),
         (lambda: agents.UCBVI("TabularPolicy", river(), beta=1.0), ValueError, "beta is 1.0"),
@@ -270,8 +274,8 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.PUCB("TabularPolicy", river(), noise_scale=math.nan), ValueError, "noise_scale is nan"),
         (lambda: agents.PrivateUCBPO("TabularPolicy", river(), eta=-1.0), ValueError, "eta is -1.0"),
         (lambda: agents.PrivateUCBPO("TabularPolicy", river(), eta_scale=math.inf), ValueError, "eta_scale is inf"),
-        (lambda: agents.RLSVI("TabularPolicy", river(), beta_scale=0), ValueError, "beta_scale is 0"),
-        (lambda: agents.RLSVI("TabularPolicy", river(), bonus="no"), ValueError, "bonus is 'no'"),
+        (lambda: agents.RLSVI("TabularPolicy", river(), variance_scale=0), ValueError, "variance_scale is 0"),
+        (lambda: agents.RLSVI("TabularPolicy", river(), constants="no"), ValueError, "constants is 'no'"),
         (lambda: agents.PSRL("TabularPolicy", river(), prior=math.inf), ValueError, "prior is inf"),
         (lambda: agents.UCBVI("TabularPolicy", river()).learn("80"), ValueError, "total_timesteps is '80'"),
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(math.nan), ValueError, "total_timesteps is nan"),
@@ -283,7 +287,7 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.OPPO("TabularPolicy", mixture(), eta=0.0), ValueError, "eta is 0.0"),
         (lambda: agents.UCRLVTR("TabularPolicy", mixture(), shift_scale=-1), ValueError, "shift_scale is -1"),
         (
-            lambda: agents.PrivateLinOptVI("TabularPolicy", OpenBillboard(mixture())),
+            lambda: agents.PrivateLinOptVI("TabularPolicy", OpenBillboard(mixture(), statistic="tabular")),
             ValueError,
             "PrivateLinOptVI learns from linear sums, and the OpenBillboard publishes tabular ones",
         ),

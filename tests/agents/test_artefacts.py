@@ -17,12 +17,13 @@ from stable_baselines3.common.logger import configure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from private_rl_gym import agents
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
+from private_rl_gym.experiments.names import AGENTS
+from private_rl_gym.wrappers import Boundary, JDPBillboard, LDPUserSide, SDPShuffler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
 H, USERS, BATCH = 4, 60, 10
 CANARY = 0.123456789
-OURS = sorted(set(agents.__all__) - {"Agent", "APEVE"})  # that is SDPPE
+OURS = sorted(set(AGENTS) - {"APEVE"})  # that is SDPPE
 
 
 def river():
@@ -44,9 +45,9 @@ class Canary(gym.Wrapper):
 
 
 BOARDS = {
-    "jdp": lambda env, summed: JDPBillboard(env, 2.0, 1e-6, USERS, statistic=summed, publish_every=BATCH, seed=5),
+    "jdp": lambda env, summed: JDPBillboard(env, 2.0, 1e-6, USERS, statistic=summed, batch_size=BATCH, seed=5),
     "sdp": lambda env, _: SDPShuffler(env, 2.0, 1e-6, USERS, batch_size=BATCH, seed=5),
-    "ldp": lambda env, summed: LDPUserSide(env, 2.0, users=USERS, statistic=summed, publish_every=BATCH, seed=5),
+    "ldp": lambda env, summed: LDPUserSide(env, 2.0, users=USERS, statistic=summed, batch_size=BATCH, seed=5),
 }
 
 
@@ -55,18 +56,18 @@ def run(name, make, folder, monkeypatch, capsys, releases=None, agent=None):
     env = Canary(river())
     env.shown = releases is not None
     kind = agent or getattr(agents, name)
-    board = BOARDS[make](env, kind.learns_from)
+    board = BOARDS[make](env, kind.statistic)
     board.unwrapped.reset(seed=1 if releases is None else 2)
-    seen, original = {0: board.release}, board._board.restored
+    seen = {}
+    for shown in ("release", "batch"):
+        original = getattr(Boundary, shown).fget
 
-    def noted(counts, users):
-        release = original(counts, users)
-        seen[release.version] = release
-        return release
+        def outside(self, shown=shown, original=original):
+            release = original(self)
+            seen.setdefault((shown, release.version), release)
+            return release if releases is None else releases[shown, release.version]
 
-    board._board.restored = noted
-    if releases is not None:
-        monkeypatch.setattr(type(board), "release", property(lambda self: releases[self._board.version]))
+        monkeypatch.setattr(Boundary, shown, property(outside))
     folder.mkdir()
     model = kind("TabularPolicy", board, verbose=1, seed=0)
     model.set_logger(logger := configure(str(folder / "log"), ["csv", "json", "log", "stdout", "tensorboard"]))
@@ -122,7 +123,7 @@ def artefacts(folder, printed, refused):
         (name, board)
         for name in OURS
         for board in BOARDS
-        if (name, board) != ("SDPPE", "jdp") and (board != "sdp" or getattr(agents, name).learns_from == "tabular")
+        if (name, board) != ("SDPPE", "jdp") and (board != "sdp" or getattr(agents, name).statistic == "tabular")
     ],
 )
 def test_every_artefact_is_made_from_releases_alone(name, board, tmp_path, monkeypatch, capsys):
@@ -139,10 +140,10 @@ def test_every_artefact_is_made_from_releases_alone(name, board, tmp_path, monke
 def test_an_agent_that_looks_behind_the_board_is_caught(leak, tmp_path, monkeypatch, capsys):
     class Leaky(agents.UCBVI):
         def progress(self):
-            return {"leak": float(self.board._board._sums.sum() % 9973)} if leak == "logs" else {}
+            return {"leak": float(self.board._batches.sums.sum() % 9973)} if leak == "logs" else {}
 
         def state(self):
-            return super().state() | ({"leak": self.board._board._sums.copy()} if leak == "saves" else {})
+            return super().state() | ({"leak": self.board._batches.sums.copy()} if leak == "saves" else {})
 
     releases, first = run("", "jdp", tmp_path / "one", monkeypatch, capsys, agent=Leaky)
     _, second = run("", "jdp", tmp_path / "two", monkeypatch, capsys, releases, agent=Leaky)

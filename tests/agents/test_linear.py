@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from private_rl_gym import agents
 from private_rl_gym.agents import OPPO, UCRLVTR, PrivateLinOptPO, PrivateLinOptVI
-from private_rl_gym.experiments.oracle import RegretCallback, learn_with_regret
+from private_rl_gym.experiments.oracle import RegretCallback
+from private_rl_gym.experiments.regret import learn_with_regret
 from private_rl_gym.planning import LinearFeatures, Policy
 from private_rl_gym.planning.linear import Regression, linear_induction
 from private_rl_gym.privacy.linear_release import GRID
@@ -29,16 +30,17 @@ def mixture(seed=0, **arguments):
 
 def open_board(env, users, batch, epsilon, seed):
     del epsilon, seed
-    return OpenBillboard(env, users, statistic="linear", publish_every=batch)
+    return OpenBillboard(env, users, statistic="linear", batch_size=batch)
 
 
 def jdp(env, users, batch, epsilon, seed, delta=1e-6, **options):
-    options = {"statistic": "linear", "publish_every": batch, "seed": seed, **options}
+    counting = "matrix-factorization" if delta else "k-ary-tree"
+    options = {"statistic": "linear", "batch_size": batch, "seed": seed, "counting": counting, **options}
     return JDPBillboard(env, epsilon, delta, users, **options)
 
 
 def ldp(env, users, batch, epsilon, seed):
-    return LDPUserSide(env, epsilon, 1e-6, users, statistic="linear", publish_every=batch, seed=seed)
+    return LDPUserSide(env, epsilon, 1e-6, users, statistic="linear", batch_size=batch, seed=seed)
 
 
 BOARDS = {
@@ -133,7 +135,7 @@ def printed_widths(release, beta):
     return found
 
 
-def by_hand(release, policy, beta, bonus, bonus_scale=0.5):
+def by_hand(release, policy, beta, constants, bonus_scale=0.5):
     """Algorithms 1 and 2, one evaluation: Q and V of the greedy policy, or of ``policy``."""
     H, known = len(release.gram_p), release.features
     S = known.n_states
@@ -146,7 +148,7 @@ def by_hand(release, policy, beta, bonus, bonus_scale=0.5):
                 parts.append(0.0)
                 continue
             shift, width = widths[which][0][h], widths[which][1][h]
-            if bonus == "practical":
+            if constants == "practical":
                 size = x.shape[-1]
                 norm = known.reward_bound if which == "r" else known.bound * top
                 std = release.errors[f"gram_{which}"].std * (1 if which == "r" else (top / (H - 1)) ** 2)
@@ -158,7 +160,7 @@ def by_hand(release, policy, beta, bonus, bonus_scale=0.5):
             inverse = np.linalg.inv(Lambda)
             parts.append(x @ inverse @ vector + width * np.sqrt(np.einsum("sai,ik,sak->sa", x, inverse, x)))
         reward, ahead = parts
-        if bonus == "practical":
+        if constants == "practical":
             reward = np.clip(reward, 0, 1)
             psi = known.to_dense()
             follows = (psi != 0).any(axis=0)
@@ -172,40 +174,40 @@ def by_hand(release, policy, beta, bonus, bonus_scale=0.5):
     return np.array(Qs), np.array(V)
 
 
-@pytest.mark.parametrize("bonus", ["theory", "practical"])
+@pytest.mark.parametrize("constants", ["theory", "practical"])
 @pytest.mark.parametrize("name", ["open", "jdp"])
-def test_value_iteration_is_algorithm_1(name, bonus):
+def test_value_iteration_is_algorithm_1(name, constants):
     """Release by release, with the value function that users were sent."""
     env = mixture(n_states=6, horizon=4, d=3)
-    agent = PrivateLinOptVI("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), bonus=bonus, seed=0)
+    agent = PrivateLinOptVI("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), constants=constants, seed=0)
     for _ in range(8):
         policy, release = agent.policy, agent.board.release
-        Q, V = by_hand(release, None, agent.beta, bonus)
+        Q, V = by_hand(release, None, agent.beta, constants)
         np.testing.assert_allclose(agent.q, Q, atol=1e-6)
-        np.testing.assert_allclose(policy.values, V, atol=1e-6)
+        np.testing.assert_allclose(agent.ask.values, V, atol=1e-6)
         taken = np.take_along_axis(Q, policy.table[..., None], axis=2)[..., 0]
         np.testing.assert_allclose(taken, Q.max(axis=2), atol=1e-6)
         agent.learn(4 * 10_000, reset_num_timesteps=False)
-        np.testing.assert_array_equal(agent.board.values, policy.values)
+        np.testing.assert_array_equal(agent.board.ask.values, agent.ask.values)
     assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5  # most are not merely the ceiling
 
 
-@pytest.mark.parametrize("bonus", ["theory", "practical"])
+@pytest.mark.parametrize("constants", ["theory", "practical"])
 @pytest.mark.parametrize("name", ["open", "jdp"])
-def test_policy_optimisation_is_algorithm_2(name, bonus):
+def test_policy_optimisation_is_algorithm_2(name, constants):
     """Evaluate, let users run it with its values, and only then improve; eta is sqrt(2 log A / (H^2 K))."""
     env = mixture(n_states=6, horizon=4, d=3)
-    agent = PrivateLinOptPO("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), bonus=bonus, seed=0)
+    agent = PrivateLinOptPO("TabularPolicy", BOARDS[name](env, 80_000, 10_000, 1e4, 0), constants=constants, seed=0)
     eta = agent.eta_scale * math.sqrt(2 * math.log(4) / (4 * 4 * 8))
     assert agent.step_size == pytest.approx(eta)
     logits = np.zeros((4, 6, 4))
     for _ in range(8):
         pi = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
         policy, release = agent.policy, agent.board.release
-        Q, V = by_hand(release, pi, agent.beta, bonus)
+        Q, V = by_hand(release, pi, agent.beta, constants)
         np.testing.assert_allclose(policy.table, pi, atol=1e-7)
         np.testing.assert_allclose(agent.q, Q, atol=1e-6)
-        np.testing.assert_allclose(policy.values, V, atol=1e-6)
+        np.testing.assert_allclose(agent.ask.values, V, atol=1e-6)
         agent.learn(4 * 10_000, reset_num_timesteps=False)
         logits = logits + eta * Q
     assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5
@@ -253,16 +255,18 @@ def test_confidence_sets_hold_the_truth_and_noise_is_as_regular_as_claimed(board
     failed, irregular, largest = 0, 0, 0.0
     for seed in range(12):
         env = mixture(seed, n_states=8, horizon=4, d=3, stationary=seed % 2 == 0)
-        agent = kind("TabularPolicy", BOARDS[board](env, 2_000, 50, 20.0, seed), bonus="theory", beta=BETA, seed=seed)
+        agent = kind(
+            "TabularPolicy", BOARDS[board](env, 2_000, 50, 20.0, seed), constants="theory", beta=BETA, seed=seed
+        )
         statistic = LinearMoments(env.unwrapped.mixture.features, 4)
         sums, sets, regular = np.zeros(statistic.cells, dtype=np.int64), True, True
-        original = agent.board._board.statistic.collect
+        original = agent.board.statistic.collect
 
-        def collect(users, into, source=None, *, original=original, statistic=statistic, sums=sums):
+        def collect(users, into, source=None, ask=None, *, original=original, statistic=statistic, sums=sums):
             statistic.collect(users, sums)
             original(users, into, source)
 
-        inner = agent.board._board.statistic
+        inner = agent.board.statistic
         inner.collect = collect
         for _ in range(40):
             agent.board.serve(agent.policy, 50, rng=agent.rng)
@@ -285,7 +289,11 @@ def test_values_are_optimistic_at_theory_constants(board):
         for kind in (PrivateLinOptVI, PrivateLinOptPO):
             env = mixture(seed, n_states=6, horizon=3, d=2, reward_law="fixed")
             agent = kind(
-                "TabularPolicy", BOARDS[board](env, 100_000, 25_000, 1e3, seed), bonus="theory", beta=0.05, seed=seed
+                "TabularPolicy",
+                BOARDS[board](env, 100_000, 25_000, 1e3, seed),
+                constants="theory",
+                beta=0.05,
+                seed=seed,
             )
             agent.learn(3 * 100_000)
             model, policy = env.unwrapped.model, agent.policy
@@ -300,11 +308,11 @@ def test_values_are_optimistic_at_theory_constants(board):
 
 
 @pytest.mark.parametrize(("private", "parent"), [(PrivateLinOptVI, UCRLVTR), (PrivateLinOptPO, OPPO)])
-@pytest.mark.parametrize("bonus", ["theory", "practical"])
-def test_around_exact_moments_a_private_agent_is_its_parent(private, parent, bonus):
+@pytest.mark.parametrize("constants", ["theory", "practical"])
+def test_around_exact_moments_a_private_agent_is_its_parent(private, parent, constants):
     """Number for number, after every user."""
     pair = [
-        kind("TabularPolicy", OpenBillboard(mixture(), 300, statistic="linear"), bonus=bonus, seed=0)
+        kind("TabularPolicy", OpenBillboard(mixture(), 300, statistic="linear"), constants=constants, seed=0)
         for kind in (private, parent)
     ]
     for _ in range(20):
@@ -312,7 +320,7 @@ def test_around_exact_moments_a_private_agent_is_its_parent(private, parent, bon
             agent.learn(6 * 5, reset_num_timesteps=False)
         np.testing.assert_array_equal(pair[0].policy.table, pair[1].policy.table)
         np.testing.assert_array_equal(pair[0].q, pair[1].q)
-        np.testing.assert_array_equal(pair[0].policy.values, pair[1].policy.values)
+        np.testing.assert_array_equal(pair[0].ask.values, pair[1].ask.values)
 
 
 @pytest.mark.slow
@@ -339,13 +347,13 @@ def test_regret_does_not_grow_with_the_number_of_states():
         found = []
         for seed in range(seeds):
             env = mixture(seed, n_states=states)
-            board = jdp(env, 20_000, 100, 10.0, seed, statistic=kind.learns_from, **options)
+            board = jdp(env, 20_000, 100, 10.0, seed, statistic=kind.statistic, **options)
             found.append(gaps(kind("TabularPolicy", board, seed=seed), 20_000).sum())
         return np.mean(found)
 
     linear, tabular = (PrivateLinOptVI, PrivateLinOptPO), agents.DPUCBVI
     found = {(k.__name__, S): lost(k, S, 5) for k in linear for S in (50, 1_000)}
-    found |= {("DPUCBVI", S): lost(tabular, S, 5, publish_every=500) for S in (5, 20, 50)}
+    found |= {("DPUCBVI", S): lost(tabular, S, 5, batch_size=500) for S in (5, 20, 50)}
     print({key: round(value) for key, value in found.items()})
     for name in ("PrivateLinOptVI", "PrivateLinOptPO"):
         assert found[name, 1_000] <= 1.5 * found[name, 50]
@@ -360,7 +368,7 @@ def test_linear_learners_swim_the_very_river_that_counts_hardly_learn():
     for kind, most in ((PrivateLinOptVI, 0.1), (PrivateLinOptPO, 0.5)):
         env = gym.make("PrivateRL/RiverSwimMixture-v0")
         env.unwrapped.reset(seed=0)
-        board = JDPBillboard(env, 10.0, 1e-6, 20_000, statistic="linear", publish_every=100, seed=0)
+        board = JDPBillboard(env, 10.0, 1e-6, 20_000, statistic="linear", batch_size=100, seed=0)
         assert gaps(kind("TabularPolicy", board, seed=0), 20_000).sum() < most * never
 
 
@@ -432,17 +440,18 @@ def test_rows_above_a_stated_bound_are_counted_in_public():
 def test_values_come_with_the_policy_and_stay_with_a_saved_agent(tmp_path):
     board = OpenBillboard(mixture(), 200, statistic="linear")
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(6 * 50)
-    values = agent.policy.values
+    _ = agent.policy
+    values = agent.ask.values
     assert values.shape == (7, 20)
     assert (values[-1] == 0).all()
     assert (values <= np.arange(6, -1, -1)[:, None]).all()
     agent.save(tmp_path / "agent")
     again = PrivateLinOptVI.load(tmp_path / "agent")
-    np.testing.assert_array_equal(again.policy.values, values)
+    np.testing.assert_array_equal(again.ask.values, values)
     np.testing.assert_array_equal(again.q, agent.q)
     np.testing.assert_array_equal(PrivateLinOptVI.load(tmp_path / "agent", env=board).q, agent.q)
     elsewhere = PrivateLinOptVI.load(tmp_path / "agent", env=OpenBillboard(mixture(), 200, statistic="linear"))
-    np.testing.assert_array_equal(elsewhere.policy.values, values)
+    np.testing.assert_array_equal(elsewhere.ask.values, values)
     with pytest.raises(ValueError, match="belong to sums of another board"):
         _ = elsewhere.q
     assert isinstance(again.policy, Policy)
@@ -460,17 +469,20 @@ def test_users_who_come_by_reset_are_sent_the_values_of_the_plan():
             observation, *_ = board.step(int(action[0]))
             episode_start = np.zeros(1, dtype=bool)
     assert np.trace(board.release.gram_p[0]) > 0
-    values = agent.policy.values  # plans, and so sends
-    np.testing.assert_array_equal(board.values, values)
+    _ = agent.policy  # plans, and so sends
+    values = agent.ask.values
+    np.testing.assert_array_equal(board.ask.values, values)
 
 
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("kind", [PrivateLinOptVI, PrivateLinOptPO])
-@pytest.mark.parametrize("bonus", ["theory", "practical"])
-def test_one_step_problems_have_no_transitions_to_learn(board, kind, bonus, capsys):
+@pytest.mark.parametrize("constants", ["theory", "practical"])
+def test_one_step_problems_have_no_transitions_to_learn(board, kind, constants, capsys):
     """Found in review: releases with a family that cannot move could not be printed."""
     env = mixture(horizon=1, n_states=5)
-    agent = kind("TabularPolicy", BOARDS[board](env, 100, 10, 50.0, 0), bonus=bonus, verbose=1, seed=0).learn(100)
+    agent = kind("TabularPolicy", BOARDS[board](env, 100, 10, 50.0, 0), constants=constants, verbose=1, seed=0).learn(
+        100
+    )
     assert "LinearRelease(version=10" in repr(agent.board.release)
     assert "release/noise_std" in capsys.readouterr().out or "noise_std" in repr(agent.board.release)
     assert agent.board.release.error_bound(0.1) >= 0.0
@@ -479,7 +491,7 @@ def test_one_step_problems_have_no_transitions_to_learn(board, kind, bonus, caps
 
 def test_learning_needs_no_array_of_states_times_states():
     """10,000 states: a release has 168 numbers, and planning takes what the features take."""
-    board = JDPBillboard(mixture(n_states=10_000), 10.0, 1e-6, 400, statistic="linear", publish_every=100)
+    board = JDPBillboard(mixture(n_states=10_000), 10.0, 1e-6, 400, statistic="linear", batch_size=100)
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(6 * 400)
     assert sum(array.size for array in board.release.sums().values()) == 6 * (16 + 4 + 16 + 4)
     assert agent.policy.n_states == 10_000

@@ -20,9 +20,9 @@ PROBLEMS = [
 ]
 # So many users that values fall below what is possible: a bound that says nothing would hold for nothing.
 BOARDS = {
-    "open": lambda env: OpenBillboard(env, 1_000_000, publish_every=100_000),
-    "jdp": lambda env: JDPBillboard(env, 100.0, 1e-6, 1_000_000, publish_every=100_000),
-    "ldp": lambda env: LDPUserSide(env, 1e4, 1e-6, 50_000, randomizer="gaussian", publish_every=10_000),
+    "open": lambda env: OpenBillboard(env, 1_000_000, batch_size=100_000),
+    "jdp": lambda env: JDPBillboard(env, 100.0, 1e-6, 1_000_000, batch_size=100_000),
+    "ldp": lambda env: LDPUserSide(env, 1e4, 1e-6, 50_000, randomizer="gaussian", batch_size=10_000),
 }
 CASES = [
     *(
@@ -71,7 +71,7 @@ def test_theory_is_optimistic(name, options, board, problems):
         env = gym.make(id, **arguments)
         env.unwrapped.reset(seed=number)
         agent = getattr(agents, name)(
-            "TabularPolicy", BOARDS[board](env), bonus="theory", beta=BETA, seed=number, **options
+            "TabularPolicy", BOARDS[board](env), constants="theory", beta=BETA, seed=number, **options
         )
         pessimistic = False
         while agent.board.users_left:
@@ -86,7 +86,7 @@ def test_theory_is_optimistic(name, options, board, problems):
 
 
 def test_a_bonus_that_is_too_small_is_caught():
-    """Without any bonus, the same check fails on most problems."""
+    """Without any constants, the same check fails on most problems."""
     failures = 0
     for number, (id, arguments) in enumerate(PROBLEMS):
         env = gym.make(id, **arguments)

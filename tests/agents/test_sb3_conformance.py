@@ -21,12 +21,13 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor
 
 from private_rl_gym import agents
+from private_rl_gym.experiments.names import AGENTS
 from private_rl_gym.experiments.oracle import RegretCallback
 from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
 
 H = 8
 RIVER = "PrivateRL/RiverSwimMixture-v0"  # the very river, with features for linear learners
-OURS = sorted(set(agents.__all__) - {"Agent"})
+OURS = sorted(AGENTS)
 LEARNERS = sorted(set(OURS) - {"APEVE", "SDPPE"})  # with another board these begin their stages anew: test_sdp_pe.py
 
 
@@ -41,7 +42,7 @@ def make(name, **options):
 
 
 def open_board(name):
-    return OpenBillboard(river(), statistic=getattr(agents, name).learns_from)
+    return OpenBillboard(river(), statistic=getattr(agents, name).statistic)
 
 
 def assert_same_sums(first, second):
@@ -362,13 +363,13 @@ def test_callbacks_see_the_policy_that_the_user_runs(name):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_what_belongs_to_another_board_is_not_carried_over(name, tmp_path):
     """A plan knows whose sums it was made from, even where the other board is further on."""
-    model = make(name, **({"bonus": "theory"} if name == "UCBVI" else {})).learn(20 * H)
+    model = make(name, **({"constants": "theory"} if name == "UCBVI" else {})).learn(20 * H)
     model.save(tmp_path / "agent")
     other = open_board(name)
     other.serve(np.zeros((H, 6), dtype=int), 50)
     again = getattr(agents, name).load(tmp_path / "agent", env=other)
     np.testing.assert_array_equal(again.policy.table, model.policy.table)
-    fresh = make(name, **({"bonus": "theory"} if name == "UCBVI" else {}))
+    fresh = make(name, **({"constants": "theory"} if name == "UCBVI" else {}))
     fresh.set_env(other)
     if not isinstance(again, agents.PrivateUCBPO | agents.PSRL | agents.RLSVI):  # these draw, or begin with uniform
         other.serve(np.zeros((H, 6), dtype=int), 1)

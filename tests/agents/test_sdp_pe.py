@@ -16,7 +16,7 @@ def garnet(**options):
 
 
 def open_board(env, users):
-    return OpenBillboard(env, users, publish_every=users)
+    return OpenBillboard(env, users, batch_size=users)
 
 
 def sdp(env, users, epsilon=10.0):
@@ -28,8 +28,8 @@ def run(agent):
     model, gaps, ends = agent.board.unwrapped.model, [], [0]
     best = model.optimal_value()
     while agent.board.users_left:
-        _ = agent.policy
-        policy, count = agent._policy, min(agent.users_to_plan, agent.board.users_left)
+        policy = agent.policy
+        count = min(agent.users_to_come(), agent.board.users_left)
         agent.learn(count * agent.horizon, reset_num_timesteps=False)
         gaps += [best - model.value_of(policy)] * count
         if agent.board.release.users > ends[-1]:
@@ -48,7 +48,7 @@ def test_every_user_is_in_one_batch_of_the_agent(users, first):
     assert batches.sum() == users == board.release.users
     assert board.release.version == len(batches)
     assert agent.policy.horizon == 3
-    assert agent._finished
+    assert agent.finished
 
 
 def test_stages_are_those_of_the_paper():
@@ -66,16 +66,18 @@ def test_at_theory_constants_the_best_policy_stays_active(make, horizon):
     for seed in range(20):
         env = garnet(n_states=2, horizon=horizon, instance_seed=seed)
         env.unwrapped.reset(seed=seed)
-        agent = SDPPE("TabularPolicy", make(env, 4_000_000), search="enumerate", bonus="theory", beta=0.1, seed=seed)
+        agent = SDPPE(
+            "TabularPolicy", make(env, 4_000_000), search="enumerate", constants="theory", beta=0.1, seed=seed
+        )
         run(agent)
         _ = agent.policy
         best = env.unwrapped.model.optimal_policy().table
-        numbers = [n for n in range(agent._search.active.size) if (agent._search.table(n) == best).all()]
-        failures += not agent._search.active.flat[numbers[0]]
-        active.append(agent._search.active.sum())
+        numbers = [n for n in range(agent.active.active.size) if (agent.active.table(n) == best).all()]
+        failures += not agent.active.active.flat[numbers[0]]
+        active.append(agent.active.active.sum())
     assert failures <= 6
     if (make, horizon) != (sdp, 2):  # and something was eliminated, so that staying says something
-        assert np.mean(active) < 0.75 * agent._search.active.size
+        assert np.mean(active) < 0.75 * agent.active.active.size
 
 
 def test_an_eliminator_that_is_too_bold_is_caught():
@@ -87,8 +89,8 @@ def test_an_eliminator_that_is_too_bold_is_caught():
         agent = SDPPE("TabularPolicy", sdp(env, 500), search="enumerate", gap_scale=1e-9, noise_scale=0.0, seed=seed)
         run(agent)
         best = env.unwrapped.model.optimal_policy().table
-        numbers = [n for n in range(16) if (agent._search.table(n) == best).all()]
-        failures += not agent._search.active.flat[numbers[0]]
+        numbers = [n for n in range(16) if (agent.active.table(n) == best).all()]
+        failures += not agent.active.active.flat[numbers[0]]
     assert failures > 6
 
 
@@ -127,44 +129,50 @@ def test_an_early_end_is_no_start():
     """FrozenLake, padded: found in review, where all users seemed to start where episodes end."""
     env = gym.make("FrozenLake-v1", desc=["SF", "HG"], is_slippery=False)
     env.reset(seed=0)
-    board = OpenBillboard(env, 4_000, publish_every=4_000, horizon=2)
+    board = OpenBillboard(env, 4_000, batch_size=4_000, horizon=2)
     agent = SDPPE("TabularPolicy", board, seed=0).learn(2 * 4_000)
-    np.testing.assert_allclose(agent._refined.initial, [1, 0, 0, 0, 0, 0])
+    np.testing.assert_allclose(agent.refined.initial, [1, 0, 0, 0, 0, 0])
     best = agent.best_policy().table
     assert (best[0, 0], best[1, 2]) == (1, 2) or (best[0, 0], best[1, 1]) == (2, 1) or best[0, 0] == 1
-    assert agent._search.best(agent._refined)[1] == pytest.approx(1.0, abs=0.05)
+    assert agent.active.best(agent.refined)[1] == pytest.approx(1.0, abs=0.05)
 
 
 def test_it_ends_with_its_board_whoever_came():
-    """Users who vanish, or come by another door, are in the board's count and not in the agent's."""
-    board = SDPShuffler(garnet(horizon=3), 10.0, 1e-6, 2_000, batch_size=2_000, seed=0, dropout=0.1)
-    board.unwrapped.reset(seed=0)
-    agent = SDPPE("TabularPolicy", board, seed=0).learn(1_000 * 3)
-    board.drop_out(10)
-    board.serve(np.zeros((3, 5), dtype=int), 5)
-    agent.learn(board.users_left * 3)
-    assert agent.policy.table.tolist() == agent.best_policy().table.tolist()
-    assert agent._finished
-    model = board.unwrapped.model
-    assert model.value_of(agent.policy) > 0.9 * model.optimal_value()
+    """Users who vanish, or come by another door, are in the board's count and not in the agent's.
+
+    Shares of the optimum have mean 0.94 and standard deviation 0.06, with or without them.
+    """
+    shares = []
+    for seed in range(5):
+        board = SDPShuffler(garnet(horizon=3), 10.0, 1e-6, 2_000, batch_size=2_000, seed=seed, dropout=0.1)
+        board.unwrapped.reset(seed=seed)
+        agent = SDPPE("TabularPolicy", board, seed=0).learn(1_000 * 3)
+        board.drop_out(10)
+        board.serve(np.zeros((3, 5), dtype=int), 5)
+        agent.learn(board.users_left * 3)
+        assert agent.policy.table.tolist() == agent.best_policy().table.tolist()
+        assert agent.finished
+        model = board.unwrapped.model
+        shares.append(model.value_of(agent.policy) / model.optimal_value())
+    assert np.mean(shares) > 0.8
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda env: JDPBillboard(env, 1.0, 1e-6, 20_000, counting="batched", publish_every=1_000, seed=0),
-        lambda env: JDPBillboard(env, 1.0, 0.0, 20_000, counting="batched", publish_every=1_000, seed=0),
+        lambda env: JDPBillboard(env, 1.0, 1e-6, 20_000, counting="batched", batch_size=1_000, seed=0),
+        lambda env: JDPBillboard(env, 1.0, 0.0, 20_000, counting="batched", batch_size=1_000, seed=0),
         lambda env: SDPShuffler(env, 1.0, 1e-6, 20_000, batch_size=1_000, seed=0),
-        lambda env: LDPUserSide(env, 5.0, users=20_000, publish_every=1_000, randomizer="laplace", seed=0),
+        lambda env: LDPUserSide(env, 5.0, users=20_000, batch_size=1_000, randomizer="laplace", seed=0),
     ],
 )
 def test_the_noise_of_a_batch_is_that_of_the_batch(make):
     """Claimed against measured, in entries where nobody can be: also in late batches, whose sums carry much more."""
     board = make(gym.make("PrivateRL/RiverSwim-v0", horizon=3, n_states=6))
-    found, before = [], board.release
+    found = []
     for _ in range(20):
         board.serve(np.zeros((3, 6), dtype=int), 1_000)
-        batch, before = board.release.since(before), board.release
+        batch = board.batch
         empty = np.concatenate([batch.m[0, 3:].ravel(), batch.m[1, 5].ravel()])  # all start on the left
         found.append((batch.noise_std["m"], empty.std(), empty.std() / batch.noise_std["m"]))
     claimed = [claim for claim, _, _ in found]
@@ -178,21 +186,16 @@ def test_a_saved_agent_goes_on_with_its_board_also_when_it_gets_it_later(tmp_pat
     agent.save(tmp_path / "agent")
     later, other = SDPPE.load(tmp_path / "agent"), SDPPE.load(tmp_path / "agent")
     later.set_env(board)
-    assert (later._stage, later._layer, later._place, later._gap) == (
-        agent._stage,
-        agent._layer,
-        agent._place,
-        agent._gap,
-    )
+    assert later.progress() == agent.progress()
+    assert later.users_to_come() == agent.users_to_come()
     other.set_env(sdp(garnet(horizon=3), 2_000))  # another board's stages begin anew, with their own policies
-    _ = other.policy
-    np.testing.assert_array_equal(other._policy.table, other._segments[0][0])
+    fresh = SDPPE("TabularPolicy", sdp(garnet(horizon=3), 2_000), seed=0)
+    np.testing.assert_array_equal(other.policy.table, fresh.policy.table)
 
 
 @pytest.mark.parametrize("agent_first", [False, True])
-def test_agent_and_board_go_on_together_in_either_order(agent_first, tmp_path, monkeypatch):
+def test_agent_and_board_go_on_together_in_either_order(agent_first, tmp_path):
     """Found by a newcomer: loaded before the board's state, the agent began its stages anew."""
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
     boards = [sdp(garnet(horizon=3), 2_000) for _ in range(3)]
     agents = [SDPPE("TabularPolicy", board, seed=0) for board in boards[:2]]
     for board, agent in zip(boards, agents, strict=False):
@@ -219,7 +222,7 @@ def test_predict_plays_the_best_that_is_known(tmp_path):
     agent = SDPPE("TabularPolicy", board, seed=0).learn(15_000 * 5)
     agent.save(tmp_path / "agent")
     model = board.unwrapped.model
-    values = agent._search.best(agent._refined)
+    values = agent.active.best(agent.refined)
     np.testing.assert_array_equal(agent.best_policy().table, values[0])
     assert model.value_of(agent.best_policy()) >= model.value_of(agent.policy)
     for one in (agent, SDPPE.load(tmp_path / "agent")):
@@ -236,11 +239,11 @@ def test_too_few_users_are_warned_of():
 def test_what_is_rare_in_crude_exploration_stays_so_in_fine():
     """Algorithm 3 takes W from algorithm 2: both models leave out the same."""
     board = open_board(garnet(horizon=2, n_states=2), 2_000_000)
-    agent = SDPPE("TabularPolicy", board, bonus="theory", seed=0)
+    agent = SDPPE("TabularPolicy", board, constants="theory", seed=0)
     run(agent)
     _ = agent.policy
-    assert (agent._refined.transitions[:, :2, :, :2][agent._rare] == 0).all()
-    assert (~agent._rare).sum() > 0
+    assert (agent.refined.transitions[:, :2, :, :2][agent.rare] == 0).all()
+    assert (~agent.rare).sum() > 0
 
 
 def test_around_exact_sums_it_is_its_parent():
@@ -248,7 +251,7 @@ def test_around_exact_sums_it_is_its_parent():
     for kind in (SDPPE, APEVE):
         board = open_board(garnet(), 5_000)
         board.unwrapped.reset(seed=3)
-        found.append((run(kind("TabularPolicy", board, bonus="theory", seed=0))[0], board.release))
+        found.append((run(kind("TabularPolicy", board, constants="theory", seed=0))[0], board.release))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1].m, found[1][1].m)
 
@@ -258,8 +261,9 @@ def test_around_exact_sums_it_is_its_parent():
     [
         lambda env: OpenBillboard(env, 600),
         lambda env: OpenBillboard(env),
-        lambda env: LDPUserSide(env, 5.0, users=600, publish_every=600),
-        lambda env: JDPBillboard(env, 5.0, 1e-6, 600, counting="batched", publish_every=600),
+        lambda env: LDPUserSide(env, 5.0, users=600, batch_size=600),
+        lambda env: JDPBillboard(env, 5.0, 1e-6, 600, counting="batched", batch_size=600),
+        lambda env: JDPBillboard(env, 5.0, 1e-6, 600),  # which is left to choose
         lambda env: SDPShuffler(env, 5.0, 1e-6, 600, batch_size=50),  # of which a stage takes several
         lambda env: SDPShuffler(env, 5.0, 1e-6, batch_size=10_000),
     ],
@@ -273,7 +277,10 @@ def test_boards_whose_batches_can_be_closed_will_do(make):
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: SDPPE("TabularPolicy", JDPBillboard(garnet(), 1.0, 1e-6, 50)), "which would cost this JDPB"),
+        (
+            lambda: SDPPE("TabularPolicy", JDPBillboard(garnet(), 1.0, 1e-6, 50, counting="binary-tree")),
+            "which would cost this JDPB",
+        ),
         (
             lambda: SDPPE("TabularPolicy", SDPShuffler(LDPUserSide(garnet(), 1.0), batch_size=50)),
             "closes batches itself, which would cost this SDPShuffler its promise",
@@ -284,7 +291,7 @@ def test_boards_whose_batches_can_be_closed_will_do(make):
         (lambda: SDPPE("TabularPolicy", garnet(), search="enumerate", most_policies=100), "lists at most 100"),
         (lambda: SDPPE("TabularPolicy", garnet(), gap_scale=0.0), "gap_scale is 0.0"),
         (lambda: SDPPE("TabularPolicy", garnet(), noise_scale=-1.0), "noise_scale is -1.0"),
-        (lambda: SDPPE("TabularPolicy", garnet(), bonus="x"), "bonus is 'x'"),
+        (lambda: SDPPE("TabularPolicy", garnet(), constants="x"), "constants is 'x'"),
     ],
 )
 def test_bad_input_gets_a_sentence(build, sentence):

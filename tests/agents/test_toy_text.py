@@ -33,7 +33,7 @@ def make(id, horizon):
 def learner(id, board, users=None):
     horizon, low, high, most, batch, _ = PROBLEMS[id]
     env = gym.wrappers.TransformReward(make(id, horizon), lambda reward: (reward - low) / (high - low))
-    board = BOARDS[board](env, users=users or most, publish_every=batch)
+    board = BOARDS[board](env, users=users or most, batch_size=batch)
     board.unwrapped.reset(seed=0)
     return agents.DPUCBVI("TabularPolicy", board, seed=0).learn((users or most) * horizon)
 

@@ -24,17 +24,12 @@ from private_rl_gym.experiments.config import Cell, Choice
 from private_rl_gym.experiments.store import Record
 from private_rl_gym.experiments.summary import as_csv, as_markdown, curves_csv, summarize
 from private_rl_gym.planning import Policy
-from private_rl_gym.privacy import Guarantee, Ledger
+from private_rl_gym.privacy import Guarantee, Ledger, TrustModel, Values
 from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river
 
 every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
 HOSTILE = [-(2**62), -3, -2, -1, A, A + 6, 2**31, 2**62]
-
-
-@pytest.fixture(autouse=True)
-def registry(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
 
 
 def rooms(horizon=1, actions=2):
@@ -85,7 +80,7 @@ def test_1_linear_moments_too():
         board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, 5, statistic="linear")
         table = np.full(board.sizes[:2], action)
         with pytest.raises(ValueError, match="chooses an action outside"):
-            board.serve(Policy.trusted(table, board.sizes[2], np.zeros((H + 1, board.sizes[1]))), 1)
+            board.serve(Policy.trusted(table, board.sizes[2]), 1, Values(np.zeros((H + 1, board.sizes[1]))))
 
 
 def test_1_rollouts_too():
@@ -331,13 +326,12 @@ def test_5_a_policy_of_somebodys_own_never_sees_a_state():
     board.serve(Peeking(np.ones((H, S), dtype=int), A), 3)
     assert Peeking.seen == []
     spy = np.ones((H, S), dtype=int).view(Spy)
-    values = np.zeros((H + 1, S)).view(Spy)
     Spy.seen.clear()
     admitted = []
     inside = board.unwrapped
     reset = inside.reset
     inside.reset = lambda **options: (admitted.append(len(Spy.seen)), reset(**options))[1]
-    board.serve(Policy.trusted(spy, A, values), 3)
+    board.serve(Policy.trusted(spy, A), 3)
     assert len(admitted) == 3
     assert len(Spy.seen) == admitted[0]  # nothing after the first user came
 
@@ -361,9 +355,9 @@ def test_5_values_are_copied_when_they_are_set():
     board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, 5, statistic="linear")
     mine = np.zeros((H + 1, board.sizes[1])).view(Spy)
     mine.setflags(write=False)
-    board.values = mine
-    assert type(board.values) is np.ndarray
-    assert not np.shares_memory(board.values, mine)
+    board.ask = Values(mine)
+    assert type(board.ask.values) is np.ndarray
+    assert not np.shares_memory(board.ask.values, mine)
 
 
 # 6. A batch is never counted twice -----------------------------------------------------------------------------------
@@ -420,7 +414,7 @@ def interrupted(call, line):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_7_a_fork_never_draws_the_noise_of_its_parent():
-    agent = agents.RLSVI("TabularPolicy", river(horizon=H), bonus="theory").learn(5 * H)
+    agent = agents.RLSVI("TabularPolicy", river(horizon=H), constants="theory").learn(5 * H)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -507,8 +501,9 @@ def test_8_an_agents_zip_sets_what_it_saved_and_nothing_else(change, tmp_path):
 
 def test_8_tables_hold_text():
     label = "=HYPERLINK(1)<script>alert(1)</script>|"
-    cell = Cell(Choice("PrivateRL/RiverSwim-v0"), Choice("open"), Choice("UCBVI"), 2, 0, label)
-    about = {"epsilon": None, "delta": 1.0, "covers": "states and rewards", "promise": "none"}
+    cell = Cell(Choice("PrivateRL/RiverSwim-v0"), Choice("open"), Choice("UCBVI"), 2, 0, None, label)
+    about = {"epsilon": None, "delta": 1.0, "covers": "states and rewards", "guarantee": "none"}
+    about |= {"optimal_value": 1.0, "blind_value": 0.0}
     record = Record("0", about, np.array([1, 2]), np.array([0.0, -1.0]), np.array([0.0, 0.0]))
     curves = summarize([(cell, record)])
     for text in (as_csv(curves), curves_csv(curves)):
@@ -551,12 +546,12 @@ def held(error):
 def test_9_no_traceback_holds_a_users_data(make, door, monkeypatch):
     board = make(Failing(river()))
     if door == "interrupt":
-        from private_rl_gym.wrappers.inside import Inside
+        from private_rl_gym.wrappers.population import Population
 
         def interrupted(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Inside, "walk", interrupted)
+        monkeypatch.setattr(Population, "walk", interrupted)
 
     def come():
         if door != "steps":
@@ -595,7 +590,7 @@ def test_9_nothing_inside_is_asked_through_the_boundary():
 
 
 def promise(epsilon, delta=0.0, **about):
-    return Guarantee("JDP", epsilon, delta, 1_000, "noise", **about)
+    return Guarantee(TrustModel.JDP, epsilon, delta, 1_000, "noise", **about)
 
 
 @pytest.mark.parametrize(
@@ -607,7 +602,7 @@ def promise(epsilon, delta=0.0, **about):
         (promise(2.0), promise(1.0, 1e-6)),
         (promise(60.0), promise(50.0)),
         (promise(1.0, 1e-5), promise(1.0, 1e-6)),
-        (Guarantee("none", float("inf"), 1.0, None, "nothing"), promise(1e6, seeded=True)),
+        (Guarantee(TrustModel.NONE, float("inf"), 1.0, None, "nothing"), promise(1e6, seeded=True)),
     ],
 )
 def test_10_the_strongest_promise_is_the_one_that_protects_most(weak, strong):
@@ -621,7 +616,7 @@ def test_10_a_stack_with_a_seed_inside_promises_what_its_honest_part_does():
 
 
 def test_10_the_sentence_says_the_odds():
-    for model in ("JDP", "LDP", "SDP"):
+    for model in (TrustModel.JDP, TrustModel.LDP, TrustModel.SDP):
         large = Guarantee(model, 500.0, 0.1, 1_000, "noise").sentence()
         assert "nearly nothing" not in large
         assert "e^500" in large

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from private_rl_gym import agents
-from private_rl_gym.experiments.auditing import Plan
+from private_rl_gym.experiments.auditing import AuditConfig
 from private_rl_gym.experiments.grid import GridError, grid_of
 from private_rl_gym.planning import Policy
+from private_rl_gym.privacy import Values
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, OpenBillboard
 from tests.attacks.test_doors import rewritten
 from tests.wrappers.stacks import A, H, S, jdp, ldp, river, sdp
@@ -23,8 +24,7 @@ SENTENCES = (ValueError, TypeError, BudgetExhausted)
 
 
 @pytest.fixture(autouse=True)
-def registry(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
+def quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -109,12 +109,11 @@ def test_policies(part):
         board = OpenBillboard(env) if rng.random() < 0.7 else jdp(env)
         thing = array(rng) if rng.random() < 0.9 else number(rng)
         if rng.random() < 0.5:
-            thing = Policy.trusted(
-                thing, number(rng) if rng.random() < 0.3 else A, array(rng) if rng.random() < 0.2 else None
-            )
+            thing = Policy.trusted(thing, number(rng) if rng.random() < 0.3 else A)
+        ask = Values(array(rng)) if rng.random() < 0.2 else None
         rng_of_agent = [None, np.random.default_rng(0), 5, "x"][rng.integers(4)]
         try:
-            served = board.serve(thing, 3, rng=rng_of_agent)
+            served = board.serve(thing, 3, ask, rng=rng_of_agent)
         except (*SENTENCES, AttributeError) as error:
             if not isinstance(error, AttributeError):
                 said(error)
@@ -207,7 +206,7 @@ def mutate(rng, tree):
 def test_states(stack, tmp_path):
     """1,500: a state is taken up whole, or refused with a sentence and nothing taken up."""
     rng = np.random.default_rng([4, len(stack), ord(stack[0])])
-    make = {"jdp": jdp, "ldp": ldp, "sdp": lambda env: sdp(env, publish_every=4)}[stack]
+    make = {"jdp": jdp, "ldp": ldp, "sdp": lambda env: sdp(env, batch_size=4)}[stack]
     for case in range(500):
         if case % 50 == 0:  # a new one, as states are continued once
             board = make(river())
@@ -237,7 +236,7 @@ def test_zips(name, tmp_path):
     rng = np.random.default_rng([5, len(name)])
     kind = getattr(agents, name)
     options = {"first_stage": 4} if name == "SDPPE" else {}
-    board = sdp(river(), users=400, publish_every=40) if name == "SDPPE" else OpenBillboard(river())
+    board = sdp(river(), users=400, batch_size=40) if name == "SDPPE" else OpenBillboard(river())
     agent = kind("TabularPolicy", board, seed=1, **options).learn(100 * H)
     agent.save(tmp_path / "good.zip")
     good = (tmp_path / "good.zip").read_bytes()
@@ -290,7 +289,7 @@ def test_configurations():
             {"agent": "DPUCBVI", "boundary": {"name": "jdp", "epsilon": [1.0, 2.0], "delta": 1e-6}, "label": "ours"},
         ],
     }
-    plan = Plan().to_dict()
+    plan = AuditConfig().to_dict()
     for case in range(2_000):
         tree = json.loads(json.dumps(good if case % 2 else plan))
         for _ in range(int(rng.integers(1, 4))):
@@ -299,7 +298,7 @@ def test_configurations():
             if case % 2:
                 assert len(grid_of(tree).cells) >= 1
             else:
-                Plan.from_dict(tree).check()
+                AuditConfig.from_dict(tree).check()
         except GridError as error:
             said(error)
 
@@ -311,13 +310,13 @@ def test_values_of_linear_learners_never_change_what_a_user_moves(seed):
     env = gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H)
     for _ in range(100):
         board = JDPBillboard(env, 1.0, 1e-6, 4, statistic="linear")
-        values = rng.normal(size=(H + 1, board.sizes[1])) * 10.0 ** rng.integers(-5, 300)
-        policy = Policy.trusted(rng.integers(board.sizes[2], size=board.sizes[:2]), board.sizes[2], values)
+        values = Values(rng.normal(size=(H + 1, board.sizes[1])) * 10.0 ** rng.integers(-5, 300))
+        policy = Policy.trusted(rng.integers(board.sizes[2], size=board.sizes[:2]), board.sizes[2])
         open_boards = [OpenBillboard(env, statistic="linear") for _ in range(2)]
         tapes = rng.random((2, 2 * H + 1))
         for one, tape in zip(open_boards, tapes, strict=True):
-            one.serve(policy, tape[None])
-        statistic = board._board.statistic
+            one.serve(policy, tape[None], values)
+        statistic = board.statistic
         moved = [statistic.vector(one.release.sums()) for one in open_boards]
         assert np.linalg.norm(moved[0] - moved[1]) <= statistic.l2 * (1 + 1e-9)
         assert np.abs(moved[0] - moved[1]).sum() <= statistic.l1 * (1 + 1e-9)

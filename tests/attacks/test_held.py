@@ -20,11 +20,6 @@ private_board = pytest.mark.parametrize(
 ONE = np.ones((H, S), dtype=int)
 
 
-@pytest.fixture(autouse=True)
-def registry(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
-
-
 def tapes(users, seed=0):
     return np.random.default_rng(seed).random((users, 2 * H + 1))
 
@@ -85,9 +80,9 @@ def test_interrupts_at_every_line_leave_no_bare_sums_and_count_nobody_twice(make
         line += 1
         options = {} if make is BOARDS["open"] else {"epsilon": epsilon}
         try:
-            board = make(river(), users=120, publish_every=20, **options)
+            board = make(river(), users=120, batch_size=20, **options)
         except ValueError:  # around reports epsilon follows from theirs
-            board = make(river(), users=120, publish_every=20)
+            board = make(river(), users=120, batch_size=20)
         if not interrupted(partial(board.serve, ONE, group), line):
             break
         try:
@@ -112,7 +107,7 @@ def test_interrupts_at_every_line_leave_no_bare_sums_and_count_nobody_twice(make
 @every_board
 @pytest.mark.parametrize("cut", range(0, 13, 2))
 def test_a_run_may_be_cut_anywhere(make, cut, tmp_path):
-    straight, first, second = (make(river(), publish_every=4) for _ in range(3))
+    straight, first, second = (make(river(), batch_size=4) for _ in range(3))
     for board in (straight, first):
         board.unwrapped.reset(seed=9)
         if cut:

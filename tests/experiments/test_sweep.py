@@ -18,7 +18,8 @@ from private_rl_gym.experiments import cell as cells
 from private_rl_gym.experiments.engines import Answer, InProcess, OnJoblib, answer, engine_named
 from private_rl_gym.experiments.grid import grid_of
 from private_rl_gym.experiments.names import GridError
-from private_rl_gym.experiments.store import Store, StoreError, pack, unpack
+from private_rl_gym.experiments.record import Record
+from private_rl_gym.experiments.store import Store, StoreError
 from private_rl_gym.experiments.summary import as_csv, summarize
 from private_rl_gym.experiments.sweep import sweep
 
@@ -62,9 +63,9 @@ def assert_whole(store, whole):
 def test_a_record_is_read_as_it_was_written():
     cell = small().cells[-1]
     outcome = cells.run_cell(cell)
-    content = pack(outcome)
-    assert pack(outcome) == content
-    record = unpack(cell.key, content)
+    content = outcome.to_bytes()
+    assert outcome.to_bytes() == content
+    record = Record.from_bytes(cell.key, content)
     assert record.about == outcome.about
     for name in ("users", "regret", "noise"):
         np.testing.assert_array_equal(getattr(record, name), getattr(outcome, name))
@@ -148,7 +149,7 @@ def test_a_command_that_is_killed_goes_on_where_it_was(tmp_path):
     grid = tmp_path / "grid.toml"
     grid.write_text(
         'users = 3000\nseeds = 8\nenvironment = "RiverSwim"\n[[runs]]\nagent = "DPUCBVI"\n'
-        'boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, publish_every = 3 }\n'
+        'boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, batch_size = 3 }\n'
     )
     store = tmp_path / "store"
     command = [sys.executable, "-m", "private_rl_gym.cli", "sweep", str(grid), "--store", str(store), "--workers", "2"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.planning.search import Everyone, Model, NearBest
+from private_rl_gym.planning.search import EstimatedModel, Everyone, NearBest
 from private_rl_gym.planning.solve import evaluate_policy, occupancy
 
 SIZES = [(3, 4, 2), (2, 3, 4), (4, 3, 2), (6, 2, 2), (1, 6, 4), (12, 1, 2)]  # at most 4,096 policies
@@ -21,7 +21,7 @@ def model(sizes, seed):
     P[:, S, :, S] = 1.0
     r = np.zeros((H, S + 1, A))
     r[:, :S] = rng.random((H, S, A)) * (rng.random((H, S, A)) < 0.5)
-    return Model(P, r, np.append(rng.dirichlet(np.ones(S)), 0.0))
+    return EstimatedModel(P, r, np.append(rng.dirichlet(np.ones(S)), 0.0))
 
 
 def brute(problem, table):
@@ -90,9 +90,9 @@ def test_eliminated_policies_are_not_run():
 @pytest.mark.parametrize("users", [0, 1, 2, 7, 100])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
 def test_a_split_loses_nobody(users, share):
-    from private_rl_gym.planning.search import Mixture
+    from private_rl_gym.planning.search import PolicyMixture
 
-    parts = Mixture(np.zeros((1, 1), dtype=int), np.ones((1, 1), dtype=int), share, 0.0).split(users)
+    parts = PolicyMixture(np.zeros((1, 1), dtype=int), np.ones((1, 1), dtype=int), share, 0.0).split(users)
     assert sum(count for _, count in parts) == users
     assert all(count > 0 for _, count in parts)
 

@@ -3,12 +3,10 @@
 import numpy as np
 from scipy.optimize import linprog
 
-from private_rl_gym.privacy.audit import noise_matrix
-
 
 def matrix_of(mechanism, steps, law):
     """B, where release t carries B z, z being independent noise: one row a release, one column a draw."""
-    return noise_matrix(mechanism(steps, 1, law), steps)
+    return mechanism(steps, 1, law).matrix(steps)
 
 
 def gaussian_loss(B):

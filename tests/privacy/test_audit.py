@@ -9,18 +9,17 @@ from scipy import stats
 from private_rl_gym.envs import TabularModel
 from private_rl_gym.planning import LinearFeatures, Policy, rollout
 from private_rl_gym.privacy.audit import (
-    AdditiveNoise,
+    BinomialRatio,
     LastDigits,
     LinearDiscriminant,
+    LinearRatio,
     NaiveBayes,
-    NoiseBitsOfABatch,
     Stream,
     clopper_pearson,
     disjoint_paths,
     epsilon_below,
     judge,
     mu_below,
-    noise_matrix,
     one_run_epsilon,
     one_run_p_value,
     opposite_rewards,
@@ -30,11 +29,12 @@ from private_rl_gym.privacy.audit import (
 from private_rl_gym.privacy.audit.bounds import epsilon_of_mu
 from private_rl_gym.privacy.audit.learned import last_digit
 from private_rl_gym.privacy.audit.neighbours import neighbours
-from private_rl_gym.privacy.batches import ShuffledBits
 from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.moments import LinearMoments
+from private_rl_gym.privacy.noise import AdditiveNoise
 from private_rl_gym.privacy.randomizers import randomizer
+from private_rl_gym.privacy.shuffled import ShuffledBits
 from private_rl_gym.privacy.statistics import TabularCounts
 
 ROOMS = TabularModel([[[1, 0]] * 2, [[0, 1]] * 2], [[0.5, 0.5]] * 2, [0.5, 0.5], 2)
@@ -186,9 +186,9 @@ def stream(releases, cells, moved_from=0):
 
 @pytest.mark.parametrize("name", ["binary-tree", "honaker-tree", "matrix-factorization", "batched"])
 def test_the_ratio_of_gaussian_streams_is_that_of_their_densities(name):
-    matrix, sigma, rng = noise_matrix(COUNTING[name](5, 1, "gaussian"), 5), 1.7, np.random.default_rng(8)
+    matrix, sigma, rng = COUNTING[name](5, 1, "gaussian").matrix(5), 1.7, np.random.default_rng(8)
     about = stream(5, 3)
-    score = AdditiveNoise(about, [(matrix, sigma, "gaussian")])
+    score = LinearRatio(about, [AdditiveNoise(matrix, sigma, "gaussian")])
     runs = about.base + np.einsum("td,kdc->ktc", matrix, rng.standard_normal((50, matrix.shape[1], 3))) * sigma
     law = stats.multivariate_normal(np.zeros(5), sigma**2 * matrix @ matrix.T)
     truth = [
@@ -201,14 +201,14 @@ def test_the_ratio_of_gaussian_streams_is_that_of_their_densities(name):
 
 @pytest.mark.parametrize("name", ["binary-tree", "batched"])
 def test_the_ratio_of_laplace_streams_is_that_of_their_noises(name):
-    matrix, scale, rng = noise_matrix(COUNTING[name](5, 1, "laplace"), 5), 2.5, np.random.default_rng(9)
+    matrix, scale, rng = COUNTING[name](5, 1, "laplace").matrix(5), 2.5, np.random.default_rng(9)
     about = stream(5, 3, moved_from=1)
     noise = rng.laplace(0.0, scale, (40, 5, 3))
     runs = about.base + np.einsum("td,kdc->ktc", matrix, noise)
     shift = np.linalg.solve(matrix, about.moved)
     law = stats.laplace(0.0, scale)
     truth = (law.logpdf(noise - shift) - law.logpdf(noise)).sum(axis=(1, 2))
-    found = AdditiveNoise(about, [(matrix, scale, "laplace")])(runs.reshape(40, -1))
+    found = LinearRatio(about, [AdditiveNoise(matrix, scale, "laplace")])(runs.reshape(40, -1))
     np.testing.assert_allclose(found, truth, atol=1e-9)
 
 
@@ -219,7 +219,7 @@ def test_the_ratio_of_shuffled_batches_is_binomial():
     means = np.array([number * bias for number, bias in bits])
     runs = about.base + np.cumsum(noise - means[:, None], axis=1)
     truth = stats.binom.logpmf(noise[:, 0] - about.moved[0], 40, 0.5) - stats.binom.logpmf(noise[:, 0], 40, 0.5)
-    found = NoiseBitsOfABatch(about, bits)(runs.reshape(30, -1))
+    found = BinomialRatio(about, bits)(runs.reshape(30, -1))
     np.testing.assert_allclose(found, truth.sum(axis=1), atol=1e-9)
 
 
@@ -259,7 +259,7 @@ def test_the_last_digit_is_the_place_of_the_last_bit():
 )
 def test_a_vector_is_what_its_sums_say(statistic):
     vector = np.random.default_rng(13).standard_normal(statistic.cells)
-    if statistic.kind == "linear":  # nothing follows the last stage, and its blocks are of size zero
+    if statistic.name == "linear":  # nothing follows the last stage, and its blocks are of size zero
         again = statistic.vector(statistic.sums(vector, 1))
         moved = again != 0.0
         assert moved.mean() > 0.7

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from private_rl_gym.privacy.composition import ApproximateDP, Gaussian, Laplace, PureDP, compose, disjoint
+from private_rl_gym.privacy.composition import ApproximateDP, Gaussian, Laplace, PureDP, compose
 from private_rl_gym.privacy.conversion import gaussian_epsilon, laplace_scale, pure_delta
 
 
@@ -90,7 +90,3 @@ def test_delta_counts_where_epsilon_is_zero():
 def test_what_is_no_budget_is_refused(event):
     with pytest.raises(ValueError, match="is no budget"):
         compose([event], 1e-6)
-
-
-def test_users_of_different_batches_pay_for_the_worst():
-    assert disjoint([(1.0, 0.0), (0.5, 1e-6)]) == (1.0, 1e-6)

@@ -124,6 +124,8 @@ def test_a_power_of_two_needs_no_root(mechanism, k):
 class FreshEveryTime(Batched):
     """Broken on purpose: every release gets new noise on the whole sum, in place of a continual mechanism."""
 
+    apart = False
+
     def advance(self, source, scale):
         self.step += 1
         return self._draw(source, scale)

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from private_rl_gym.privacy import Guarantee, Ledger
+from private_rl_gym.privacy import Guarantee, Ledger, TrustModel
 
-jdp = Guarantee("JDP", 1.0, 1e-6, 50_000, "binary-tree sums")
-ldp = Guarantee("LDP", 2.0000000001, 0.0, None, "reports", notes=("seeded noise: for experiments",))
-none = Guarantee("none", math.inf, 1.0, None, "exact sums are published")
+jdp = Guarantee(TrustModel.JDP, 1.0, 1e-6, 50_000, "binary-tree sums")
+ldp = Guarantee(TrustModel.LDP, 2.0000000001, 0.0, None, "reports", notes=("seeded noise: for experiments",))
+none = Guarantee(TrustModel.NONE, math.inf, 1.0, None, "exact sums are published")
 
 
 def test_one_line():
@@ -43,6 +43,6 @@ def test_for_machines(entry):
 
 def test_rounding_never_promises_more():
     for epsilon in (1 / 3, 2 / 3, 0.1 + 0.2, 1.0000000004):
-        printed = float(str(Guarantee("JDP", epsilon, 0.0, 1, "")).split(",")[0][1:])
+        printed = float(str(Guarantee(TrustModel.JDP, epsilon, 0.0, 1, "")).split(",")[0][1:])
         assert printed >= epsilon * (1 - 1e-12)
         assert printed == pytest.approx(epsilon, rel=1e-8)

@@ -13,6 +13,7 @@ import private_rl_gym  # noqa: F401
 from private_rl_gym.envs import TabularEnv, TabularModel
 from private_rl_gym.planning import LinearFeatures, Policy
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Values
 from private_rl_gym.privacy.calibration import calibrate
 from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING
@@ -26,9 +27,9 @@ SMALL_LAKE = lambda: gym.make("FrozenLake-v1", desc=["SF", "HG"])  # noqa: E731
 numbers = st.integers(0, 2**32 - 1)
 
 
-def vector(statistic, users):
+def vector(statistic, users, values=None):
     sums = np.zeros(statistic.cells, dtype=np.int64)
-    statistic.collect(users, sums)
+    statistic.collect(users, sums, None, None if values is None else Values(values))
     return sums * statistic.grid
 
 
@@ -42,11 +43,11 @@ def random_features(rng, *, signed=False, S=3, A=2, d=3, j=2):
     return LinearFeatures.dense(psi, varphi)
 
 
-def random_users(rng, count, H, S, A, values):
+def random_users(rng, count, H, S, A):
     states = rng.integers(0, S, size=(count, H + 1)).astype(np.int32)
     actions = rng.integers(0, A, size=(count, H)).astype(np.int32)
     rewards = rng.choice([0.0, 1.0, rng.random()], size=(count, H))
-    return Trajectories(states, actions, rewards, values)
+    return Trajectories(states, actions, rewards)
 
 
 def blocks(statistic, vector):
@@ -66,8 +67,8 @@ def test_no_pair_of_users_exceeds_the_proof(seed, signed, paper, bound):
     H = 4
     statistic = LinearMoments(features, H, paper=paper)
     values = rng.choice([0.0, 1.0, 3.0, 10.0, -5.0, rng.normal()], size=(H + 1, 3))
-    users = random_users(rng, 6, H, 3, 2, values)
-    found = [vector(statistic, users.part(user, user + 1)) for user in range(6)] + [np.zeros(statistic.cells)]
+    users = random_users(rng, 6, H, 3, 2)
+    found = [vector(statistic, users.part(user, user + 1), values) for user in range(6)] + [np.zeros(statistic.cells)]
     limits = {
         family: (l1 / u, l2 / u)
         for (family, (l1, l2)), u in zip(
@@ -91,10 +92,9 @@ def test_features_with_signs_move_by_five_quarters_a_pair():
     statistic = LinearMoments(LinearFeatures.dense(kernels, np.array([[[1.0, 0.0]], [[-0.25, side]]])), H)
     values = np.full((H + 1, 2), 100.0)
     there, here = (
-        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
-        for s in (0, 1)
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H))) for s in (0, 1)
     )
-    moved = np.linalg.norm(vector(statistic, there) - vector(statistic, here))
+    moved = np.linalg.norm(vector(statistic, there, values) - vector(statistic, here, values))
     assert moved == pytest.approx(1.25 * math.sqrt(2 * H - 1), rel=1e-5)
     assert moved == pytest.approx(statistic.l2, rel=1e-5)
 
@@ -105,10 +105,9 @@ def test_sums_of_absolute_values_are_bounded_by_entries_that_are_not_zero(sizes,
     statistic = LinearMoments(LinearFeatures.tabular(S, A), H)
     values = np.full((H + 1, S), 100.0)
     there, here = (
-        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
-        for s in (0, 1)
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H))) for s in (0, 1)
     )
-    moved = np.abs(vector(statistic, there) - vector(statistic, here)).sum()
+    moved = np.abs(vector(statistic, there, values) - vector(statistic, here, values)).sum()
     assert 0.99 * statistic.l1 <= moved <= statistic.l1  # all values alike: rows of S equal entries
 
 
@@ -118,17 +117,16 @@ def test_the_bounds_are_reached():
     statistic = LinearMoments(LinearFeatures.tabular(S, 1), H)
     values = np.full((H + 1, S), 100.0)  # brought down to what is possible
     there, here = (
-        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H)), values)
-        for s in (0, 1)
+        Trajectories(np.full((1, H + 1), s, np.int32), np.zeros((1, H), np.int32), np.ones((1, H))) for s in (0, 1)
     )
-    moved = vector(statistic, there) - vector(statistic, here)
+    moved = vector(statistic, there, values) - vector(statistic, here, values)
     assert np.linalg.norm(moved) == pytest.approx(math.sqrt(4 * H - 2), rel=1e-5)
     for _family, h, block in blocks(statistic, moved):
         if _family.endswith("r") or h < H - 1:
             assert np.linalg.norm(block) == pytest.approx(1.0, rel=1e-5)
     signed = LinearFeatures.dense([[[[1.0, 0.0]], [[-1.0, 0.0]]]], np.array([[[1.0]], [[-1.0]]]))
     statistic = LinearMoments(signed, H)
-    moved = vector(statistic, there) - vector(statistic, here)
+    moved = vector(statistic, there, values) - vector(statistic, here, values)
     reached = {(family, h): np.linalg.norm(block) for family, h, block in blocks(statistic, moved)}
     assert reached["vector_p", 0] == pytest.approx(1.0, rel=1e-5)  # 2 B V, in its unit
     assert reached["vector_r", 0] == pytest.approx(1.0, rel=1e-5)
@@ -141,8 +139,8 @@ def test_sums_are_those_of_the_definition(seed, paper):
     features = random_features(rng)
     statistic = LinearMoments(features, H, paper=paper)
     values = rng.random((H + 1, S)) * np.arange(H, -1, -1)[:, None]
-    users = random_users(rng, 5, H, S, A, values)
-    found = statistic.sums(vector(statistic, users))
+    users = random_users(rng, 5, H, S, A)
+    found = statistic.sums(vector(statistic, users, values))
     for h in range(H):
         phi = features.of(values[h + 1])[users.states[:, h], users.actions[:, h]]
         y = values[h + 1][users.states[:, h + 1]]
@@ -166,9 +164,9 @@ def test_rows_above_the_stated_bound_are_scaled_and_least_squares_stay_unbiased(
     for bound in (10.0, 0.8, 0.3):
         features = mixture.features.bounded(bound)
         statistic = LinearMoments(features, 3)
-        policy = Policy.uniform(horizon=3, n_states=8, n_actions=4).with_values(values)
+        policy = Policy.uniform(horizon=3, n_states=8, n_actions=4)
         users = model.rollout(policy, model.draw_users(rng, 200_000), rng.random((200_000, 3)))
-        found = statistic.sums(vector(statistic, users))
+        found = statistic.sums(vector(statistic, users, values))
         assert np.trace(found["gram_p"][0]) <= 200_000 * statistic.row_bounds[0] ** 2 * (1 + 1e-3)
         theta = np.linalg.solve(found["gram_p"][0], found["vector_p"][0])
         np.testing.assert_allclose(theta, mixture.weights[0], atol=0.15)
@@ -187,14 +185,11 @@ def test_values_of_another_shape_are_refused_before_anyone_is_let_in(kind, shape
         if kind == "open"
         else JDPBillboard(env, 1.0, 1e-6, 10, statistic=features)
     )
-    policy = Policy.trusted(np.zeros((3, 2), dtype=np.int64), 1, np.ones(shape))
     with pytest.raises(ValueError, match="they must be"):
-        board.serve(policy, 1)
+        board.serve([0, 0], 1, Values(np.ones(shape)))
+    with pytest.raises(ValueError, match="they must be"):
+        board.ask = Values(np.ones(shape))
     assert board.users_left == 10
-    users = Trajectories(np.zeros((1, 4), np.int32), np.zeros((1, 3), np.int32), np.zeros((1, 3)), np.ones(shape))
-    statistic = LinearMoments(features, 3)
-    with pytest.raises(ValueError, match="they must be"):
-        statistic.collect(users, np.zeros(statistic.cells, dtype=np.int64))
 
 
 def test_what_a_release_hands_out_cannot_change_what_is_summed():
@@ -217,12 +212,10 @@ def test_a_server_that_sends_nonsense_learns_nothing_more():
     statistic = LinearMoments(features, 3)
     rng = np.random.default_rng(0)
     for sent in (np.nan, np.inf, -np.inf, 1e300, -3.0):
-        users = random_users(rng, 1, 3, 2, 1, np.full((4, 2), sent))
-        assert np.linalg.norm(vector(statistic, users)) <= statistic.l2
-        high = vector(statistic, users)
-        low = vector(
-            statistic, Trajectories(users.states, users.actions, users.rewards, np.full((4, 2), 3.0 * (sent > 0)))
-        )
+        users = random_users(rng, 1, 3, 2, 1)
+        high = vector(statistic, users, np.full((4, 2), sent))
+        assert np.linalg.norm(high) <= statistic.l2
+        low = vector(statistic, users, np.full((4, 2), 3.0 * (sent > 0)))
         np.testing.assert_array_equal(high, low)
 
 
@@ -330,13 +323,13 @@ def test_every_board_publishes_moments_with_the_noise_that_it_states(kind):
     model = env.unwrapped.model
     tapes = model.draw_users(np.random.default_rng(0), 200)
     values = np.array([[3.0], [2.0], [1.0], [0.0]]) * np.random.default_rng(1).random((4, 5))
-    policy = Policy.of(np.zeros(5, dtype=int), horizon=3, n_states=5, n_actions=4).with_values(values)
+    policy = Policy.of(np.zeros(5, dtype=int), horizon=3, n_states=5, n_actions=4)
     exact = LinearMoments(env.unwrapped.mixture.features, 3)
-    truth = exact.sums(vector(exact, model.rollout(policy, tapes)))
+    truth = exact.sums(vector(exact, model.rollout(policy, tapes), values))
     errors = {family: [] for family in truth}
     for run in range(60):
-        board = board_of(kind, env, seed=run, publish_every=100)
-        board.serve(policy, tapes)
+        board = board_of(kind, env, seed=run, batch_size=100)
+        board.serve(policy, tapes, Values(values))
         release = board.release
         assert (release.version, release.users) == (2, 200)
         assert (release.gram_p == release.gram_p.transpose(0, 2, 1)).all()
@@ -370,10 +363,10 @@ def test_serve_and_step_publish_the_same(kind):
     model = env.unwrapped.model
     tapes = model.draw_users(np.random.default_rng(0), 20)
     values = np.array([[3.0], [2.0], [1.0], [0.0]]) * np.random.default_rng(1).random((4, 5))
-    policy = Policy.of(np.ones(5, dtype=int), horizon=3, n_states=5, n_actions=4).with_values(values)
-    served, stepped = (board_of(kind, env, seed=3, publish_every=10) for _ in range(2))
-    served.serve(policy, tapes)
-    stepped.values = values
+    policy = Policy.of(np.ones(5, dtype=int), horizon=3, n_states=5, n_actions=4)
+    served, stepped = (board_of(kind, env, seed=3, batch_size=10) for _ in range(2))
+    served.serve(policy, tapes, Values(values))
+    stepped.ask = Values(values)
     for tape in tapes:
         stepped.reset(options={"user": tape})
         for _ in range(3):
@@ -387,25 +380,24 @@ def test_without_values_users_tell_of_rewards_alone():
     board.serve(np.zeros(20, dtype=int), users=10)
     assert board.release.gram_p.any() == board.release.vector_p.any() == False  # noqa: E712
     assert np.trace(board.release.gram_r[0]) > 0
-    board.values = np.ones((7, 20))  # from here on whoever comes without values is sent these
+    board.ask = Values(np.ones((7, 20)))  # from here on whoever comes without values is sent these
     board.serve(np.zeros(20, dtype=int), users=10)
     assert np.trace(board.release.gram_p[0]) > 0
 
 
-def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(tmp_path / "registry"))
+def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path):
     make = lambda: JDPBillboard(  # noqa: E731
-        gym.make("PrivateRL/LinearMixture-v0"), 1.0, 1e-6, 100, statistic="linear", publish_every=10, seed=1
+        gym.make("PrivateRL/LinearMixture-v0"), 1.0, 1e-6, 100, statistic="linear", batch_size=10, seed=1
     )
-    policy = Policy.of(np.zeros(20, dtype=int), horizon=6, n_states=20, n_actions=4).with_values(np.ones((7, 20)))
+    policy = Policy.of(np.zeros(20, dtype=int), horizon=6, n_states=20, n_actions=4)
     tapes = gym.make("PrivateRL/LinearMixture-v0").unwrapped.model.draw_users(np.random.default_rng(0), 60)
     whole, first, second = make(), make(), make()
-    whole.serve(policy, tapes)
-    first.serve(policy, tapes[:30])
+    whole.serve(policy, tapes, Values(np.ones((7, 20))))
+    first.serve(policy, tapes[:30], Values(np.ones((7, 20))))
     first.save_state(tmp_path / "state")
     second.load_state(tmp_path / "state")
     np.testing.assert_array_equal(second.release.gram_p, first.release.gram_p)
-    np.testing.assert_array_equal(second.values, first.values)
+    np.testing.assert_array_equal(second.ask.values, first.ask.values)
     second.serve(policy, tapes[30:])
     np.testing.assert_array_equal(second.release.gram_p, whole.release.gram_p)
     first_again = make()
@@ -414,7 +406,7 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch)
         1.0,
         1e-6,
         100,
-        publish_every=10,
+        batch_size=10,
         seed=1,
         statistic=gym.make("PrivateRL/LinearMixture-v0").unwrapped.mixture.features.bounded(0.5),
     )
@@ -468,11 +460,11 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch)
         ),
         (lambda env: env.unwrapped.mixture.features.bounded(0.0), r"bound is 0.0"),
         (
-            lambda env: setattr(OpenBillboard(env, statistic="linear"), "values", np.ones((3, 3))),
+            lambda env: setattr(OpenBillboard(env, statistic="linear"), "ask", Values(np.ones((3, 3)))),
             r"values have shape \(3, 3\)",
         ),
         (
-            lambda env: setattr(OpenBillboard(env, statistic="linear"), "values", np.full((7, 20), np.nan)),
+            lambda env: setattr(OpenBillboard(env, statistic="linear"), "ask", Values(np.full((7, 20), np.nan))),
             r"not a finite number",
         ),
     ],
@@ -509,9 +501,9 @@ class Halved(LinearMoments):
 class Unclipped(LinearMoments):
     """A broken mechanism: states a bound, and does not keep it."""
 
-    def collect(self, users, sums, source=None):
+    def collect(self, users, sums, source=None, ask=None):
         kept, self.row_bounds = self.row_bounds, self.row_bounds * 1e6
-        super().collect(users, sums, source)
+        super().collect(users, sums, source, ask)
         self.row_bounds = kept
 
 
@@ -525,8 +517,9 @@ def test_a_broken_statistic_is_caught_by_the_search(broken):
         if broken is Halved:
             statistic.units = LinearMoments(features, 4).units
             statistic.parts, statistic.l1, statistic.l2 = statistic._sensitivity()
-        users = random_users(rng, 2, 4, 3, 2, np.full((5, 3), 9.0))
-        moved = vector(statistic, users.part(0, 1)) - vector(statistic, users.part(1, 2))
+        users = random_users(rng, 2, 4, 3, 2)
+        values = np.full((5, 3), 9.0)
+        moved = vector(statistic, users.part(0, 1), values) - vector(statistic, users.part(1, 2), values)
         caught += np.linalg.norm(moved) > statistic.l2
     assert caught >= 5
 

@@ -60,26 +60,26 @@ def test_outcomes_are_in_sets_as_often_as_they_should(one_step):
     """The sampler itself: the true one with probability p, any other with probability q. p > 1e-6, seeds fixed."""
     H, S, users, epsilon = 3, 2, 30_000, 2.0
     statistic = SubsetReports(TabularCounts(H, S, 1), epsilon, one_step=one_step)
-    sums = np.zeros(statistic.cells, dtype=np.int64)
+    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
     statistic.collect(user(H, state=1, copies=users), sums, NoiseSource(4))
-    table = sums.reshape(H, -1)
+    table, reported = sums[: statistic.cells].reshape(H, -1), sums[statistic.cells :]
     subsets = statistic.subsets
     assert subsets.outcomes == 9
     true = (1 * S + 1) * 2 + 1  # (s, a, s', bit) = (1, 0, 1, 1)
     for h in range(H):
-        reports = int(statistic.arrays()["reports"][h])
+        reports = int(reported[h])
         for outcome in range(table.shape[1]):
             p = subsets.p if outcome == true else subsets.q
             assert stats.binomtest(int(table[h, outcome]), reports, p).pvalue > 1e-6
             assert stats.binomtest(int(table[h, outcome]), reports, min(1.3 * p, 0.99)).pvalue < 1e-6
-    nobody = np.zeros(statistic.cells, dtype=np.int64)
+    nobody = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
     SubsetReports(TabularCounts(H, S, 1), epsilon, one_step=False).absent(3_000, nobody, NoiseSource(5))
     q = Subsets.best(9, epsilon / H).q
-    assert min(stats.binomtest(int(count), 3_000, q).pvalue for count in nobody) > 1e-6
+    assert min(stats.binomtest(int(count), 3_000, q).pvalue for count in nobody[: statistic.cells]) > 1e-6
     if one_step:
-        assert stats.chisquare(statistic.arrays()["reports"]).pvalue > 1e-6
+        assert stats.chisquare(reported).pvalue > 1e-6
     else:
-        assert (statistic.arrays()["reports"] == users).all()
+        assert (reported == users).all()
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,10 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
     found = {"n": [], "m": [], "r": []}
     for _ in range(runs):
         statistic, _, _ = randomizer(name, TabularCounts(4, 3, 2), 1.0, 1e-5, paper=False)
-        sums = np.zeros(statistic.cells, dtype=np.int64)
+        sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
         statistic.collect(trajectories, sums, source)
-        for family, values in statistic.sums(sums * statistic.grid, users).items():
+        vector = sums * np.append(statistic.grid, np.ones(statistic.tallies))
+        for family, values in statistic.sums(vector, users).items():
             found[family].append(values)
     laws = statistic.errors(lambda _grid: NoError(), users)
     for family, true in zip("nmr", (n, m, r), strict=True):
@@ -126,7 +127,7 @@ def test_sums_are_unbiased_and_as_noisy_as_stated(name):
 
 def test_rewards_that_are_not_bits_are_rounded_without_bias():
     statistic = SubsetReports(TabularCounts(1, 1, 1), 8.0, one_step=True)
-    sums = np.zeros(statistic.cells, dtype=np.int64)
+    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
     users = 20_000
     statistic.collect(user(1, reward=0.3, copies=users), sums, NoiseSource(2))
     _, _, r = statistic.counts(sums.astype(float), users)
@@ -138,7 +139,7 @@ def test_one_gaussian_report_is_rounded_to_the_nearest():
     statistic = AdditiveReports(TabularCounts(1, 2, 1), "gaussian", scale=3.0)
     source, counts = NoiseSource(1), []
     for _ in range(10_000):
-        sums = np.zeros(statistic.cells, dtype=np.int64)
+        sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
         statistic.absent(1, sums, source)
         counts.extend(sums[:4].tolist())
     cells = np.arange(-8, 9)

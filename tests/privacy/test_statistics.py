@@ -13,9 +13,9 @@ from tests.strategies import models, policies, seeds, tapes, uniform_policy
 
 
 def vector(statistic, users, seed=None):
-    sums = np.zeros(statistic.cells, dtype=np.int64)
+    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
     statistic.collect(users, sums, None if seed is None else NoiseSource(seed))
-    return sums * statistic.grid
+    return sums[: statistic.cells] * statistic.grid
 
 
 def two_users(model, data):

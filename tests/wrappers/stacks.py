@@ -21,7 +21,7 @@ def ldp(env, **options):
 
 
 def sdp(env, **options):
-    options["batch_size"] = options.pop("publish_every", 1)
+    options.setdefault("batch_size", 1)
     return SDPShuffler(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 7, **options})
 
 

@@ -5,10 +5,22 @@ import numpy as np
 import pytest
 
 from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.privacy.central import CentralNoise
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
 
 MODEL = TabularModel([[[1.0, 0.0]], [[0.0, 1.0]]], [[0.0], [1.0]], [0.5, 0.5], 1, "fixed")
+
+
+def scaled(factor):
+    """A billboard whose noise is wider than it was calibrated to be."""
+
+    class Wider(CentralNoise):
+        def __init__(self, counting, scale, grid, source):
+            super().__init__(counting, scale * factor, grid, source)
+            self.scale = scale
+
+    return type("Scaled", (JDPBillboard,), {"central": Wider})
 
 
 @pytest.mark.parametrize("counting", list(COUNTING))
@@ -28,8 +40,7 @@ def test_what_is_published_is_noised_as_calibrated(counting, noise):
     def relative_spread(factor):
         found, stated = [], 0.0
         for seed in range(200):
-            board = JDPBillboard(env, 1.0, delta, 11, counting=counting, noise=noise, seed=seed)
-            board._board.noise._units = board._board.noise._units * factor
+            board = scaled(factor)(env, 1.0, delta, 11, counting=counting, noise=noise, seed=seed)
             board.serve([1] * 6, tapes)
             stated = board.release.noise_std["m"]
             found.append(board.release.m - exact.release.m)

@@ -14,17 +14,10 @@ from tests.wrappers.test_boundary import policy
 every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
 
 
-@pytest.fixture(autouse=True)
-def registry(tmp_path, monkeypatch):
-    folder = tmp_path / "registry"
-    monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(folder))
-    return folder
-
-
 @every_board
 @pytest.mark.parametrize("before", [0, 1, 13])
 def test_going_on_equals_never_having_stopped(make, before, tmp_path):
-    straight, first, second = (make(river(), publish_every=3) for _ in range(3))
+    straight, first, second = (make(river(), batch_size=3) for _ in range(3))
     for board in (straight, first):
         board.unwrapped.reset(seed=4)
     if before:
@@ -59,10 +52,8 @@ def test_a_state_is_continued_once(make, tmp_path):
     board.serve(policy, 5)
     board.save_state(tmp_path / "state")
     shutil.copy(tmp_path / "state", tmp_path / "copy")
-    (tmp_path / "elsewhere").mkdir()
-    shutil.copy(tmp_path / "state", tmp_path / "elsewhere" / "state")
     make(river()).load_state(tmp_path / "state")
-    for path in (tmp_path / "state", tmp_path / "copy", tmp_path / "elsewhere" / "state"):
+    for path in (tmp_path / "state", tmp_path / "copy"):
         with pytest.raises(ValueError, match=r"was continued before: .* the same noise on different data"):
             make(river()).load_state(path)
 
@@ -154,11 +145,33 @@ def test_where_nothing_can_be_written_down_nothing_is_continued(tmp_path, monkey
     board = jdp(river())
     board.save_state(tmp_path / "state")
 
-    (tmp_path / "file").write_text("not a directory")
-    for registry in (tmp_path / "file", tmp_path / "file" / "below"):
-        monkeypatch.setenv("PRIVATE_RL_GYM_STATE", str(registry))
-        with pytest.raises(ValueError, match=r"cannot be written down in .*\$PRIVATE_RL_GYM_STATE names another"):
-            jdp(river()).load_state(tmp_path / "state")
+    def refuse(*_):
+        raise PermissionError("read-only")
+
+    fresh = jdp(river())
+    with monkeypatch.context() as patch:
+        patch.setattr(saving.os, "open", refuse)
+        with pytest.raises(ValueError, match=r"cannot be written down beside .*Make its folder writable"):
+            fresh.load_state(tmp_path / "state")
+    assert fresh.release.version == 0
+    fresh.load_state(tmp_path / "state")
+
+
+def test_nothing_is_written_outside_the_folder_of_a_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "folder").mkdir()
+    jdp(river()).save_state(tmp_path / "folder" / "state")
+    jdp(river()).load_state(tmp_path / "folder" / "state")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert len(list((tmp_path / "folder").iterdir())) == 2
+
+
+def test_a_state_of_an_older_version_is_refused_with_a_sentence(tmp_path):
+    """Formats 1 and 2 were written by versions whose sums were laid out otherwise."""
+    meta = np.frombuffer(json.dumps({"label": "SECRET", "format": 2}).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "old.npz", meta=meta, seal=np.zeros(32, dtype=np.uint8))
+    with pytest.raises(ValueError, match=r"was saved in format 2; this version reads format 3\. Finish that run with"):
+        jdp(river()).load_state(tmp_path / "old.npz")
 
 
 def test_a_state_with_parts_missing_is_refused_before_anything_is_taken_up(tmp_path):
@@ -199,15 +212,15 @@ def test_a_seed_is_confessed_after_loading_too(tmp_path):
     [
         (
             lambda: jdp(river(), epsilon=2.0),
-            "differs in promise, scale of noise: build this one with the same arguments",
+            "differs in guarantee, scale of noise: build this one with the same arguments",
         ),
-        (lambda: jdp(river(), users=41), "differs in number of releases, number of users, promise"),
-        (lambda: jdp(river(), publish_every=2), "differs in number of releases, promise, publish_every"),
+        (lambda: jdp(river(), users=41), "differs in guarantee, number of releases, number of users"),
+        (lambda: jdp(river(), batch_size=2), "differs in batch_size, guarantee, number of releases"),
         (lambda: jdp(river(n_states=5)), "differs in environment, sizes"),
         (lambda: jdp(river(variant="osband")), "differs in environment: build"),
-        (lambda: jdp(river(), counting="batched"), "differs in promise"),
+        (lambda: jdp(river(), counting="batched"), "differs in guarantee"),
         (lambda: jdp(river(), seed=None, secure=True), "differs in kind of generator"),
-        (lambda: BOARDS["ldp one-step"](river()), "differs in kind of boundary"),
+        (lambda: BOARDS["ldp one-step"](river()), "differs in guarantee, kind of boundary"),
     ],
 )
 def test_another_boundary_cannot_take_over(other, sentence, tmp_path):
@@ -238,7 +251,7 @@ def test_misuse_gets_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="has met users"):
         board.load_state(tmp_path / "state")
     stack = BOARDS["jdp around ldp"](river())
-    with pytest.raises(ValueError, match="lies inside JDPBillboard: save that one"):
+    with pytest.raises(ValueError, match="lies inside a JDPBillboard"):
         stack.env.save_state(tmp_path / "state")
     with pytest.raises(ValueError, match="secure=True cannot be saved"):
         jdp(river(), seed=None, secure=True).save_state(tmp_path / "state")

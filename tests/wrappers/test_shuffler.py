@@ -65,7 +65,7 @@ def test_the_noise_is_what_the_release_says():
 
 
 @pytest.mark.parametrize("broken", [None, "shared by all counters", "the same in every batch", "halved"])
-def test_noise_is_drawn_for_every_counter_and_batch(broken, monkeypatch):
+def test_noise_is_drawn_for_every_counter_and_batch(broken):
     """Correlations between counters and between batches, and the spread; each breakage fails one of them."""
     board = shuffler(users=None, batch_size=50, seed=3)
     if broken is not None:
@@ -79,12 +79,15 @@ def test_noise_is_drawn_for_every_counter_and_batch(broken, monkeypatch):
                     return noise // 2
                 return np.full(cells, noise[0]) if broken == "shared by all counters" else kept[0]
 
-        monkeypatch.setattr(type(board._board.shuffler), "generator", property(lambda _: Broken()))
-        board._board.user_source = type("Bits", (), {"uniform": staticmethod(source.random)})()
-    batches, before = [], board.release
+        class Source:
+            generator = Broken()
+            seeded = False
+
+        board._shuffler = Source()
+    batches = []
     for _ in range(40):
         board.serve(RIGHT, 50)
-        batch, before = board.release.since(before), board.release
+        batch = board.batch
         batches.append((batch.m[:, :, 0] / batch.noise_std["m"]).ravel())  # nobody took the other action
     noise = np.array(batches)  # [batch, counter], of mean 0 and variance 1
     few = 5 / np.sqrt(noise.size)
@@ -101,7 +104,7 @@ def test_a_batch_can_be_taken_on_its_own():
     board.serve(RIGHT, 8)
     first = board.release
     board.serve(RIGHT, 8)
-    second = board.release.since(first)
+    second = board.batch
     assert second.users == 8
     assert second.noise_std["m"] == pytest.approx(first.noise_std["m"])  # fresh noise of one batch
     assert board.release.noise_std["m"] == pytest.approx(first.noise_std["m"] * np.sqrt(2))
@@ -169,15 +172,19 @@ def test_what_was_promised_stays_promised_whoever_vanishes():
     assert board.users_left == 11
 
 
+def noise_of_a_batch(users):
+    board = shuffler(users=None, batch_size=users)
+    board.serve(RIGHT, users)
+    return board.batch.noise_std["m"]
+
+
 def test_a_batch_that_is_closed_early_has_its_noise_whoever_vanished():
     board = shuffler(users=None)
     board.serve(RIGHT, 3)
     board.drop_out(4)
     board.publish()
     assert (board.release.version, board.release.users) == (1, 7)
-    assert board.release.noise_std["m"] == pytest.approx(
-        np.sqrt(board._board.protocol.noise_bits(3).variance(3)), rel=1e-9
-    )
+    assert board.release.noise_std["m"] == pytest.approx(noise_of_a_batch(3), rel=1e-9)
     assert board.ledger.epsilon == 1.0
 
 
@@ -209,7 +216,7 @@ def test_shuffling_amplifies_local_reports():
         board.publish()  # a small batch hides less
     assert board.release.users == 10_000
     assert board.ledger.epsilon == shuffled.epsilon
-    plain = LDPUserSide(river(), 2.0, users=25_000, publish_every=10_000)
+    plain = LDPUserSide(river(), 2.0, users=25_000, batch_size=10_000)
     plain.serve(RIGHT, 10_000)
     assert board.release.noise_std["m"] == pytest.approx(plain.release.noise_std["m"])  # and no noise is added
 
@@ -240,7 +247,7 @@ def test_a_state_goes_on_only_where_the_same_was_agreed(tmp_path):
     board.serve(RIGHT, 7)
     board.save_state(tmp_path / "state")
     for other in ({"simulation": "messages"}, {"dropout": 0.3}, {"epsilon": 2.0}):
-        with pytest.raises(ValueError, match="differs in promise"):
+        with pytest.raises(ValueError, match="differs in"):
             shuffler(users=None, **other).load_state(tmp_path / "state")
     messages = shuffler(users=None, simulation="messages")
     messages.serve(RIGHT, 3)
@@ -269,7 +276,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     board = shuffler(epsilon=np.float32(1.5))
     board.serve(RIGHT, 3)
     board.save_state(tmp_path / "state")
-    with pytest.raises(ValueError, match="differs in promise"):
+    with pytest.raises(ValueError, match="differs in"):
         shuffler(epsilon=1.0).load_state(tmp_path / "state")
     shuffler(epsilon=np.float32(1.5)).load_state(tmp_path / "state")
 
@@ -284,12 +291,9 @@ def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatc
 
         board = shuffler(river(horizon=1), 4.0, users=None, batch_size=400)
         board.serve(np.ones((1, S), dtype=int), 1)
-        monkeypatch.setattr(type(board._board.shuffler), "generator", property(lambda _: Fixed()))
-        board._board._sums[:] = held
-        board._board.pending = 400
-        board._board._close()
-        monkeypatch.undo()
-        return board.release.m.flat[0]
+        source = type("Source", (), {"generator": Fixed()})()
+        monkeypatch.setattr(board, "_shuffler", source)
+        return board.disclose(np.full(board.statistic.cells, held), 1)[0]
 
     for total in range(60, 120):
         assert len({published(total - noise, noise) for noise in range(28, 36)}) == 1
@@ -297,19 +301,19 @@ def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatc
 
 def test_an_interrupt_while_a_batch_closes_loses_nobody(monkeypatch):
     board = shuffler(users=None)
-    board._board.protocol.noise_bits(8)
 
-    def interrupt(users):
-        raise KeyboardInterrupt
+    class Interrupts:
+        def binomial(self, *_):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(board._board.protocol, "noise_bits", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        board.serve(RIGHT, 8)
+    with monkeypatch.context() as patch:
+        patch.setattr(board, "_shuffler", type("Source", (), {"generator": Interrupts()})())
+        with pytest.raises(KeyboardInterrupt):
+            board.serve(RIGHT, 8)
     assert board.release.version == 0
-    monkeypatch.undo()
     board.serve(RIGHT, 8)
     assert board.release.users == 9  # the batch closed with the next user
-    assert board._board.gone == 9 + board._board.pending == 16
+    assert board.users_to_release == 1
 
 
 def test_a_stack_is_held_to_the_fewest_users_and_the_smallest_batch():

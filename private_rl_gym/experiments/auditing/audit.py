@@ -1,4 +1,4 @@
-"""Audits: claim, attacks, verdict. What ``private-rl-gym audit`` does.
+"""Audits: claim, attacks, verdict, as ``private-rl-gym audit`` runs them.
 
 The claim is what the ledger of the stack says (or the agent's own guarantee, where its noise is what protects). Each
 attack runs the stack in two worlds that differ in one user, and bounds epsilon from below; all bounds of an audit hold
@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -19,23 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.agents.rlsvi import RLSVI
 from private_rl_gym.experiments.auditing.coins import guess_coins
+from private_rl_gym.experiments.auditing.config import AuditConfig, environment_of, maker, per_step
 from private_rl_gym.experiments.auditing.doors import Door, Early, Hostile
 from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
-from private_rl_gym.experiments.auditing.mechanisms import FAILED, Published, RandomizedSteps
-from private_rl_gym.experiments.auditing.plan import Plan, environment_of, maker, plain
+from private_rl_gym.experiments.auditing.mechanisms import FAILED, RandomizedSteps, Releases
 from private_rl_gym.experiments.auditing.report import Report, Result
 from private_rl_gym.experiments.auditing.users import Game, board_of
 from private_rl_gym.experiments.config import digest
 from private_rl_gym.experiments.engines import Engine, InProcess
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.privacy.audit.judging import Finding, judge
-from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 
 __all__ = ["Attack", "Report", "Result", "audit", "game"]
 
-PIECES = 16
+PIECES = 8
 """Pieces into which the runs of one world are cut."""
 
 
@@ -43,7 +41,7 @@ PIECES = 16
 class Attack:
     """One of the attacks of an audit."""
 
-    plan: Plan
+    config: AuditConfig
     kind: str
     chosen: tuple[bytes, bytes] | None = None  # users that were chosen once, for all workers
 
@@ -51,18 +49,18 @@ class Attack:
     def users(self) -> int:
         """How many come."""
         if self.kind == "one-run":
-            return self.plan.runs // 10
+            return self.config.runs // 10
         times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2, "hostile": 0, "early": 0}[self.kind]
-        return max(1, times * self.plan.users)
+        return max(1, times * self.config.users)
 
     @property
     def runs(self) -> int:
         """Of each world."""
-        return self.plan.runs if self.kind in ("one-release", "stream", "late") else max(200, self.plan.runs // 5)
+        return self.config.runs if self.kind in ("one-release", "stream", "late") else max(200, self.config.runs // 5)
 
     @property
-    def said(self) -> str:
-        """For whoever reads the report."""
+    def title(self) -> str:
+        """Its name in reports."""
         users = f"{self.users} user{'s' if self.users > 1 else ''}"
         return {
             "one-release": "white box, one release",
@@ -75,30 +73,34 @@ class Attack:
         }[self.kind]
 
 
-@lru_cache(maxsize=16)
 def game(attack: Attack) -> Game:
-    """What is run, prepared."""
-    plan, make = attack.plan, maker(attack.plan)
-    shared = {"kind": plan.neighbours, "seed": plan.seed}
+    """The game behind an attack, prepared."""
+    config, make = attack.config, maker(attack.config)
+    shared = {"kind": config.neighbours, "seed": config.seed}
     if attack.kind in ("hostile", "early"):
         door = Hostile if attack.kind == "hostile" else Early
-        thing = make(environment_of(plan, 2), 1, 0, plan.statistic)
-        summed = thing.learns_from if isinstance(thing, Agent) else plan.statistic
-        return door(environment_of(plan, 2), make, users=1, statistic=summed, **shared)  # type: ignore[arg-type]
+        thing = make(environment_of(config, 2), 1, 0, config.statistic)
+        summed = type(thing).statistic if isinstance(thing, Agent) else config.statistic
+        return door(environment_of(config, 2), make, users=1, statistic=summed, **shared)  # type: ignore[arg-type]
     if attack.kind == "black-box":
-        env = environment_of(plan, 2)
+        env = environment_of(config, 2)
         return OthersActions(env, make, users=attack.users, chosen=attack.chosen, **shared)  # type: ignore[arg-type]
-    if plain(plan.boundary.name) == "perstep":
-        return RandomizedSteps(environment_of(plan, 1), make, **shared)  # type: ignore[arg-type]
+    if per_step(config.boundary):
+        return RandomizedSteps(environment_of(config, 1), make, **shared)  # type: ignore[arg-type]
     late = attack.kind == "late"
-    env = environment_of(plan, 1 if plan.agent is None and plan.target is None else 2, 2 if late else 1)
-    thing = make(env, attack.users, 0, plan.statistic)
-    if isinstance(thing, RLSVI) and not math.isfinite(board_of(thing).ledger.epsilon):
-        return Perturbed(env, make, users=attack.users, seed=plan.seed)
-    summed = thing.learns_from if isinstance(thing, Agent) else plan.statistic
-    if late and plan.neighbours == "searched":
+    env = environment_of(config, 1 if config.agent is None and config.target is None else 2, 2 if late else 1)
+    thing = make(env, attack.users, 0, config.statistic)
+    if _own_noise_protects(thing):
+        return Perturbed(env, make, users=attack.users, seed=config.seed)
+    summed = type(thing).statistic if isinstance(thing, Agent) else config.statistic
+    if late and config.neighbours == "searched":
         shared["kind"] = "one-stage"
-    return Published(env, make, users=attack.users, statistic=summed, late=late, **shared)  # type: ignore[arg-type]
+    return Releases(env, make, users=attack.users, statistic=summed, late=late, **shared)  # type: ignore[arg-type]
+
+
+def _own_noise_protects(thing: Any) -> bool:
+    """Whether it is an agent's own noise that promises something, and not its boundary."""
+    return isinstance(thing, Agent) and thing.secret_randomness and not math.isfinite(board_of(thing).ledger.epsilon)
 
 
 # Running it ----------------------------------------------------------------------------------------------------------
@@ -116,61 +118,60 @@ class Piece:
     @property
     def key(self) -> str:
         """A name that no other piece has."""
-        return f"{digest(self.attack.plan.to_dict()).hex()[:16]}-{self.attack.kind}-{self.world}-{self.first}"
+        return f"{digest(self.attack.config.to_dict()).hex()[:16]}-{self.attack.kind}-{self.world}-{self.first}"
 
 
 def play(piece: Piece) -> NDArray[np.float64]:
-    """What was seen."""
+    """The numbers that were seen."""
     return game(piece.attack).runs(piece.world, piece.first, piece.count)
 
 
-def fitting(plan: Plan) -> tuple[str, ...]:
+def fitting(config: AuditConfig) -> tuple[str, ...]:
     """The attacks that are tried if nothing is said: one release, a stream, and the agent's choices if there is one."""
-    if plan.attacks:
-        return plan.attacks
-    if plain(plan.boundary.name) == "perstep":
+    if config.attacks:
+        return config.attacks
+    if per_step(config.boundary):
         return ("one-release",)
     try:
-        thing = maker(plan)(environment_of(plan, 2), 1, 0, plan.statistic)
+        thing = maker(config)(environment_of(config, 2), 1, 0, config.statistic)
     except GridError:
         raise
     except (ValueError, TypeError) as error:
         raise GridError(f"What is to be audited cannot be built: {error}") from None
-    if isinstance(thing, RLSVI) and not math.isfinite(board_of(thing).ledger.epsilon):
-        return ("stream", "black-box")  # one user's plan is the first, and knows nobody
-    found = ("one-release",) if plan.users == 1 else ("one-release", "stream", "late")
-    found = (
-        (*found, "hostile", "early")
-        if board_of(thing).users_to_release > 1 or "sdp" in plan.boundary.name
-        else (*found, "hostile")
-    )
-    return (*found, "black-box") if isinstance(thing, Agent) else found
+    if _own_noise_protects(thing):
+        return ("stream", "black-box")  # one user's config is the first, and knows nobody
+    attacks = ["one-release", *(["stream", "late"] if config.users > 1 else []), "hostile"]
+    if board_of(thing).users_to_release > 1 or board_of(thing).guarantee.model is TrustModel.SDP:
+        attacks.append("early")
+    return (*attacks, "black-box") if isinstance(thing, Agent) else tuple(attacks)
 
 
-def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], None] = lambda *_: None) -> Report:
+def audit(
+    config: AuditConfig, engine: Engine | None = None, told: Callable[[int, int], None] = lambda *_: None
+) -> Report:
     """Attack, and judge.
 
     Args:
-        plan: What is audited, and how.
+        config: What is audited, and how.
         engine: Where runs are done; in this process, if nothing is said.
         told: Called with the number of runs that are done, and of all.
 
     Example:
-        >>> from private_rl_gym.experiments.auditing import Plan, audit
-        >>> report = audit(Plan(runs=400))
+        >>> from private_rl_gym.experiments.auditing import AuditConfig, audit
+        >>> report = audit(AuditConfig(runs=400))
         >>> report.broken, report.claim.epsilon
         (False, 1.0)
     """
-    plan.check()
+    config.check()
     start = time.perf_counter()
     games = {}
-    for kind in fitting(plan):
-        attack = Attack(plan, kind)
+    for kind in fitting(config):
+        attack = Attack(config, kind)
         prepared = None if kind == "one-run" else _prepared(attack)
         games[replace(attack, chosen=getattr(prepared, "chosen", None))] = prepared
     # A door that is shut is no bet: it takes no share of what all bounds together may fail by.
     shut = {attack for attack, prepared in games.items() if isinstance(prepared, Door) and not prepared.open}
-    failure = (1.0 - plan.confidence) / max(1, len(games) - len(shut))
+    failure = (1.0 - config.confidence) / max(1, len(games) - len(shut))
     many = [attack for attack, prepared in games.items() if prepared is not None and attack not in shut]
     pieces = [piece for attack in many for piece in _pieces(attack)]
     total, done = sum(piece.count for piece in pieces), 0
@@ -179,7 +180,7 @@ def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], N
     for answer in (engine or InProcess()).run(pieces, play):
         if answer.content is None:
             last = (answer.failure or "").strip().splitlines()[-1:]
-            raise GridError(f"{answer.cell.attack.said}: a run failed. {' '.join(last)}")
+            raise GridError(f"{answer.cell.attack.title}: a run failed. {' '.join(last)}")
         piece = answer.cell
         seen.setdefault((piece.attack, piece.world), []).append((piece.first, answer.content))
         done += piece.count
@@ -190,17 +191,17 @@ def audit(plan: Plan, engine: Engine | None = None, told: Callable[[int, int], N
             results.append(_one_run(attack, failure))
             continue
         if attack in shut:
-            results.append(Result(attack.kind, attack.said, attack.users, here.guarantee, 0.0, None, None, "refused"))
+            results.append(Result(attack.kind, attack.title, attack.users, here.guarantee, 0.0, None, None, "refused"))
             continue
         worlds = [
             np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)
         ]
-        if isinstance(here, Published) and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5:
-            raise GridError(f"{attack.said}: most runs failed in both worlds, so that there is nothing to compare.")
+        if isinstance(here, Releases) and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5:
+            raise GridError(f"{attack.title}: most runs failed in both worlds, so that there is nothing to compare.")
         delta = here.guarantee.delta if math.isfinite(here.guarantee.epsilon) else 0.0
         judged = judge(worlds[0], worlds[1], here.scores, delta=delta, failure=failure, gaussian=here.gaussian)
         results.append(_result(attack, here.guarantee, judged))
-    return Report(plan, tuple(results), time.perf_counter() - start)
+    return Report(config, tuple(results), time.perf_counter() - start)
 
 
 def _first(rows: tuple[int, Any]) -> int:
@@ -213,7 +214,7 @@ def _prepared(attack: Attack) -> Game:
     except GridError:
         raise
     except Exception as error:  # noqa: BLE001 - somebody's own code may raise anything
-        raise GridError(f"{attack.said}: {type(error).__name__}: {error}") from None
+        raise GridError(f"{attack.title}: {type(error).__name__}: {error}") from None
 
 
 def _pieces(attack: Attack) -> Iterator[Piece]:
@@ -224,11 +225,11 @@ def _pieces(attack: Attack) -> Iterator[Piece]:
 
 
 def _one_run(attack: Attack, failure: float) -> Result:
-    plan, make, env = attack.plan, maker(attack.plan), environment_of(attack.plan, 1)
-    thing = make(env, 1, 0, plan.statistic)
-    statistic = thing.learns_from if isinstance(thing, Agent) else plan.statistic
-    found = guess_coins(env, make, attack.users, plan.neighbours, plan.seed, failure, statistic)
-    return Result(attack.kind, attack.said, attack.users, found.guarantee, found.epsilon, None, None, found.sentence)
+    config, make, env = attack.config, maker(attack.config), environment_of(attack.config, 1)
+    thing = make(env, 1, 0, config.statistic)
+    statistic = type(thing).statistic if isinstance(thing, Agent) else config.statistic
+    found = guess_coins(env, make, attack.users, config.neighbours, config.seed, failure, statistic)
+    return Result(attack.kind, attack.title, attack.users, found.guarantee, found.epsilon, None, None, found.sentence)
 
 
 def _result(attack: Attack, claim: Guarantee, found: Finding) -> Result:
@@ -236,4 +237,4 @@ def _result(attack: Attack, claim: Guarantee, found: Finding) -> Result:
     detail = (
         f"{event.score}: {event.hits:,} of {event.trials[0]:,} runs against {event.alarms:,} of {event.trials[1]:,}"
     )
-    return Result(attack.kind, attack.said, attack.users, claim, found.epsilon, found.gaussian, found, detail)
+    return Result(attack.kind, attack.title, attack.users, claim, found.epsilon, found.gaussian, found, detail)

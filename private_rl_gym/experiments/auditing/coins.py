@@ -13,13 +13,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.experiments.auditing.users import Maker, Users, board_of, exact_of, guarantee_of
+from private_rl_gym.experiments.auditing.mechanisms import Reports, reports_are_seen
+from private_rl_gym.experiments.auditing.users import Maker, Users, board_of, guarantee_of
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.privacy.audit.bounds import one_run_epsilon
-from private_rl_gym.privacy.audit.likelihood import noise_matrix
-from private_rl_gym.privacy.batches import ShuffledSums
-from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises
 
 __all__ = ["Guessed", "guess_coins"]
 
@@ -29,7 +28,7 @@ SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Guessed:
-    """What one run gave away."""
+    """The outcome of one run."""
 
     epsilon: float
     guarantee: Guarantee
@@ -48,37 +47,35 @@ def guess_coins(
 ) -> Guessed:
     """Serve users whose coins were tossed, and guess the coins from what was published after each of them."""
     both = Users(env, make, users=users, place=0, kind=kind, seed=seed)
-    board: Any = both.built(0, 0, statistic)
-    board = board_of(board)
-    sums = board._board
-    if isinstance(sums, ShuffledSums) or board.publish_every != 1:
+    board: Any = board_of(both.built(0, 0, statistic))
+    if board.guarantee.model is TrustModel.SDP or board.batch_size != 1:
         raise GridError("One run guesses users from the releases before and after them: publish after every user.")
-    exact = exact_of(sums.statistic)
     if hasattr(board, "transcript"):
         raise GridError("One run guesses users from releases alone, and this boundary publishes more: take a stream.")
+    exact = board.statistic.exact
     policy, pair = both.policy(exact, guarantee_of(board))
-    if policy.values is not None:
-        board.values = policy.values
+    board.ask = both.ask(board.statistic)
     coins = both.rng.random(users) < 0.5
     tapes = np.where(coins[:, None], pair.other, pair.tapes)
-    one, other = both.vectors(exact, policy, np.stack([pair.tapes[0], pair.other]))
-    if isinstance(sums.statistic, SubsetReports) and sums.noise is None:
-        paths = both.trajectories(policy, np.stack([pair.tapes[0], pair.other]))
-        places = [sums.statistic.places(paths.part(which, which + 1)) for which in (0, 1)]
-    rows, before = [], np.zeros(0)
-    for tape in tapes:
-        board.serve(policy, tape[None])
-        if isinstance(sums.statistic, SubsetReports) and sums.noise is None:
-            total = sums._sums.astype(np.float64)
-            report = (total - (before if before.size else 0.0)).reshape(both.horizon, -1)
-            stages = np.arange(both.horizon)
-            rows.append(np.array([(report[stages, places[1]] - report[stages, places[0]]).sum()]))
-            before = total
-        else:
-            rows.append(sums.statistic.vector(board.release.sums()))
-    scores = np.array(rows)
-    if scores.shape[1] > 1:
-        scores = _coins_of_a_stream(scores, one, other - one, sums)[:, None]
+    versions = np.stack([pair.tapes[0], pair.other])
+    scores = np.zeros((users, 1))
+    if reports_are_seen(board):
+        stages, reports = np.arange(both.horizon), Reports()
+        paths = both.trajectories(policy, versions)
+        places = [board.statistic.places(paths.part(which, which + 1)) for which in (0, 1)]
+        board.observe(reports)
+        for tape, score in zip(tapes, scores, strict=True):
+            board.serve(policy, tape[None])
+            size = board.statistic.cells
+            report = reports.taken(size)[:size].reshape(both.horizon, -1)
+            score[0] = (report[stages, places[1]] - report[stages, places[0]]).sum()
+    else:
+        rows = []
+        for tape in tapes:
+            board.serve(policy, tape[None])
+            rows.append(board.statistic.vector(board.release.sums()))
+        one, other = both.vectors(exact, policy, versions)
+        scores[:, 0] = _coins_of_a_stream(np.array(rows), one, other - one, board.noises([1] * users))
     guesses = max(1, users // SHARE)
     surest = np.argsort(-np.abs(scores[:, 0]), kind="stable")[:guesses]
     correct = int(((scores[surest, 0] > 0.0) == coins[surest]).sum())
@@ -91,17 +88,16 @@ def _coins_of_a_stream(
     releases: NDArray[np.float64],  # [release, cell]
     base: NDArray[np.float64],  # of a user whose coin fell on one side
     moved: NDArray[np.float64],  # what the other side adds
-    sums: Any,
+    noises: Noises,
 ) -> NDArray[np.float64]:
     """The best linear estimate of every coin: all of them are in the later releases, and all noise is known by law."""
     users = len(releases)
     arrived = np.tril(np.ones((users, users)))
     covariance = np.zeros((users, users))
-    if isinstance(sums.statistic, AdditiveReports):
-        covariance += sums.statistic.scale**2 * arrived @ arrived.T * (2.0 if sums.statistic.law == "laplace" else 1.0)
-    if sums.noise is not None:
-        matrix = noise_matrix(sums.noise.counting, users)
-        covariance += sums.noise.scale**2 * matrix @ matrix.T * (2.0 if sums.noise.counting.law == "laplace" else 1.0)
+    for noise in noises:
+        if isinstance(noise, AdditiveNoise):
+            variance = noise.scale**2 * (2.0 if noise.law == "laplace" else 1.0)
+            covariance += variance * noise.matrix @ noise.matrix.T
     far = math.sqrt(float(moved @ moved))
     middle = np.outer(np.arange(1.0, users + 1.0), base + moved / 2.0)
     along = (releases - middle) @ moved / far  # one number a release; its noise has this covariance

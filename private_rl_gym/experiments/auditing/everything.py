@@ -1,4 +1,4 @@
-"""Every boundary, mechanism and calibration, audited at several epsilons: what the library claims of itself.
+"""Every boundary, mechanism and calibration, audited at several epsilons.
 
 At 95 % confidence one audit in twenty may raise a false alarm. How many do is held against that.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from private_rl_gym.experiments.auditing.audit import audit
-from private_rl_gym.experiments.auditing.plan import Plan
+from private_rl_gym.experiments.auditing.config import AuditConfig
 from private_rl_gym.experiments.auditing.report import Report
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.engines import Answer, Engine, InProcess
@@ -41,7 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     "jdp, binary tree, Laplace": _jdp(0.0, counting="binary-tree"),
     "jdp, Honaker's tree, Laplace": _jdp(0.0, counting="honaker-tree"),
     "jdp, batches, Laplace": _jdp(0.0, counting="batched"),
-    "jdp, batches of 2": _jdp(_DELTA, publish_every=2),
+    "jdp, batches of 2": _jdp(_DELTA, batch_size=2),
     "jdp, printed constants": _jdp(0.0, calibration="paper"),
     "jdp, two stages": {**_jdp(_DELTA), "horizon": 2},
     "jdp, public start": _jdp(0.0, public_start=True),
@@ -72,12 +72,19 @@ CASES: dict[str, dict[str, Any]] = {
         "attacks": ("black-box",),
         "horizon": 2,
     },
-    "RLSVI": {"boundary": ("open", {}), "agent": ("RLSVI", {"bonus": "theory"}), "attacks": ("stream",), "users": 12},
+    "RLSVI": {
+        "boundary": ("open", {}),
+        "agent": ("RLSVI", {"constants": "theory"}),
+        "attacks": ("stream",),
+        "users": 12,
+    },
 }
-"""What is audited, by name; epsilon is put in."""
+"""Stacks by name; epsilon is put in."""
 
 
-def everything(*, runs: int, seeds: Sequence[int], epsilons: Sequence[float] = EPSILONS) -> Iterator[tuple[str, Plan]]:
+def everything(
+    *, runs: int, seeds: Sequence[int], epsilons: Sequence[float] = EPSILONS
+) -> Iterator[tuple[str, AuditConfig]]:
     """All cases at all epsilons."""
     for seed in seeds:
         for name, case in CASES.items():
@@ -85,7 +92,7 @@ def everything(*, runs: int, seeds: Sequence[int], epsilons: Sequence[float] = E
                 yield name, _plan(case, epsilon, runs, seed)
 
 
-def _plan(case: dict[str, Any], epsilon: float, runs: int, seed: int) -> Plan:
+def _plan(case: dict[str, Any], epsilon: float, runs: int, seed: int) -> AuditConfig:
     found = dict(case)
     for part in ("boundary", "inside", "agent"):
         if part not in found:
@@ -93,11 +100,11 @@ def _plan(case: dict[str, Any], epsilon: float, runs: int, seed: int) -> Plan:
         name, options = found[part]
         options = dict(options)
         if part == "agent" and name == "RLSVI":
-            options["beta_scale"] = 4.0 / epsilon**2  # its epsilon is what its noise makes of it
+            options["variance_scale"] = 4.0 / epsilon**2  # its epsilon is what its noise makes of it
         elif part != "agent" and name != "open" and options.get("epsilon", 0.0) is not None:
             options["epsilon"] = epsilon
         found[part] = Choice(name, {key: value for key, value in options.items() if value is not None})
-    return Plan(**found, runs=runs, seed=seed)
+    return AuditConfig(**found, runs=runs, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -105,21 +112,21 @@ class Entry:
     """One audit of many."""
 
     name: str
-    plan: Plan
+    config: AuditConfig
 
     @property
     def key(self) -> str:
         """A name that no other has."""
-        return digest({"name": self.name, "plan": self.plan.to_dict()}).hex()[:32]
+        return digest({"name": self.name, "config": self.config.to_dict()}).hex()[:32]
 
 
 def _report(entry: Entry) -> Report:
-    return audit(entry.plan)
+    return audit(entry.config)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What all audits found."""
+    """The outcome of all audits."""
 
     entries: tuple[tuple[Entry, Report], ...]
 
@@ -155,7 +162,7 @@ def alarms_allowed(audits: int, confidence: float = 0.95) -> int:
 
 
 def matrix(
-    plans: Sequence[tuple[str, Plan]],
+    plans: Sequence[tuple[str, AuditConfig]],
     engine: Engine | None = None,
     told: Callable[[int, Entry | None, Report | None], None] = lambda *_: None,
 ) -> Matrix:

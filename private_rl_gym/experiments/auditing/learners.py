@@ -20,40 +20,42 @@ from private_rl_gym.experiments.auditing.users import (
     Maker,
     Users,
     board_of,
-    exact_of,
     guarantee_of,
     quiet,
-    summed_there,
+    statistic_there,
 )
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.learned import LinearDiscriminant, NaiveBayes
 from private_rl_gym.privacy.audit.neighbours import Neighbours
+from private_rl_gym.privacy.release import Release
 from private_rl_gym.privacy.statistics import TabularCounts
 from private_rl_gym.wrappers import OpenBillboard
 
 __all__ = ["OthersActions", "Perturbed"]
 
 
-class _Script(np.random.Generator):
-    """In place of an environment's generator: draws the tapes of given users, one after the other."""
+class Actions:
+    """An observer that writes down what users did."""
 
-    def __init__(self, tapes: NDArray[np.float64]) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._tapes, self._next = tapes, 0
+    def __init__(self, horizon: int) -> None:
+        self._horizon = horizon
+        self.actions: list[NDArray[Any]] = []
+        self.first: Trajectories | None = None
 
-    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """The next users."""
-        del dtype, out
-        users = size[0] if isinstance(size, tuple) else 1
-        found = self._tapes[self._next : self._next + users].copy()
-        self._next += users
-        return found if isinstance(size, tuple) else found[0]
+    def left(self, users: Trajectories | None, count: int) -> None:
+        """Users have left."""
+        if self.first is None and users is not None:
+            self.first = users.part(0, 1)
+        self.actions.append(np.full((count, self._horizon), -1) if users is None else users.actions.copy())
+
+    def reported(self, vector: NDArray[np.int64]) -> None:
+        """Reports are of no interest."""
 
 
 class OthersActions:
-    """Black box: a real agent learns in a real stack; what all users but one did, and the policy in the end.
+    """Black box: a real agent learns in a real stack; seen are the actions of all users but one, and the last policy.
 
     The others collude: of many choices of their tapes, before and after her, the one that makes most of her difference
     where sums are exact.
@@ -73,14 +75,13 @@ class OthersActions:
     ) -> None:
         """``chosen``: the users of somebody else who prepared this game, so that all workers meet the same."""
         self._users = Users(env, make, users=users, place=(users - 1) // 2, kind=kind, seed=seed)
-        self._summed = "tabular"
+        self._statistic = "tabular"
         probe = self._built(PROBE, 0)
         if not isinstance(probe, Agent):
             raise GridError("A black-box attack needs an agent: name one, or a target that returns one.")
-        self._summed = type(probe).learns_from
-        exact = exact_of(board_of(probe)._board.statistic)
+        self._statistic = type(probe).statistic
         if chosen is None:
-            _, pair = self._users.policy(exact, guarantee_of(probe))
+            _, pair = self._users.policy(board_of(probe).statistic.exact, guarantee_of(probe))
             self._pair = self._colluding(pair, type(probe))
         else:
             tapes, other = (np.frombuffer(part) for part in chosen)
@@ -96,7 +97,7 @@ class OthersActions:
         return self._pair.tapes.tobytes(), self._pair.other.tobytes()
 
     def _built(self, world: int, number: int) -> Any:
-        return self._users.built(world, number, self._summed)
+        return self._users.built(world, number, self._statistic)
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
         """Actions and policies."""
@@ -106,17 +107,11 @@ class OthersActions:
     def _seen(self, agent: Agent, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
         board = agent.board
         assert board is not None  # noqa: S101 - it was built with one
-        sums, horizon = board._board, self._users.horizon
-        receive, actions = sums.receive, []
-
-        def watch(users: Trajectories | None, count: int) -> None:
-            actions.append(np.full((count, horizon), -1) if users is None else users.actions.copy())
-            receive(users, count)
-
-        sums.receive = watch  # type: ignore[method-assign]
-        board.unwrapped.np_random = _Script(tapes)
+        horizon, seen = self._users.horizon, Actions(self._users.horizon)
+        board.observe(seen)
+        board.invite(tapes)
         quiet(lambda: agent.learn(len(tapes) * horizon, log_interval=None))
-        others = np.delete(np.concatenate(actions), self._users.place, axis=0)
+        others = np.delete(np.concatenate(seen.actions), self._users.place, axis=0)
         return np.concatenate([others.ravel(), np.ravel(quiet(lambda: agent.policy).table)]).astype(np.float64)
 
     def _colluding(self, pair: Neighbours, kind: type[Agent]) -> Neighbours:
@@ -130,7 +125,7 @@ class OthersActions:
             tried = Neighbours(tapes, pair.other, users.place)
             seen = []
             for world in (0, 1):
-                board = OpenBillboard(users.env, statistic=summed_there(kind.learns_from, users.env))
+                board = OpenBillboard(users.env, statistic=statistic_there(kind.statistic, users.env))
                 try:
                     agent = kind("TabularPolicy", board, seed=0)
                 except TypeError:  # an agent of somebody's own, with a constructor of its own
@@ -174,29 +169,23 @@ class Perturbed:
     def _ratio(self, agent: RLSVI, tapes: NDArray[np.float64]) -> float:
         board = agent.board
         assert board is not None  # noqa: S101 - it was built with one
-        total = [0.0]
-        hers: list[tuple[NDArray[Any], ...]] = []
-        perturbed, receive, stages = agent.perturbed, board._board.receive, np.arange(self._users.horizon)
+        seen, total = Actions(self._users.horizon), [0.0]
+        stages = np.arange(self._users.horizon)
 
-        def watch(users: Trajectories | None, count: int) -> None:
-            if not hers and users is not None:
-                hers.append((stages, users.states[0, :-1], users.actions[0], users.rewards[0]))
-            receive(users, count)
+        def reveal(release: Release, R: NDArray[np.float64], noise: NDArray[np.float64]) -> None:
+            """Of a plan, the values of her cells: how much more likely they are if she was paid."""
+            if seen.first is None:
+                return
+            cells = (stages, seen.first.states[0, :-1], seen.first.actions[0])
+            n, others = release.n[cells], release.r[cells] - seen.first.rewards[0]
+            without, with_her = np.clip(others / n, 0.0, 1.0), np.clip((others + 1.0) / n, 0.0, 1.0)
+            variance = agent.noise_variance(release.users + 1) / (n + 1.0)
+            values = (R + noise)[cells]
+            total[0] += float((((values - without) ** 2 - (values - with_her) ** 2) / (2.0 * variance)).sum())
 
-        def reveal(release: Any) -> Any:
-            P, R, noise = perturbed(release)
-            if hers:
-                cells, rewards = hers[0][:3], hers[0][3]
-                n = release.n[cells]
-                without = np.clip((release.r[cells] - rewards) / n, 0.0, 1.0)
-                with_her = np.clip((release.r[cells] - rewards + 1.0) / n, 0.0, 1.0)
-                variance = agent.noise_variance(release.users + 1) / (n + 1.0)
-                seen = (R + noise)[cells]
-                total[0] += float((((seen - without) ** 2 - (seen - with_her) ** 2) / (2.0 * variance)).sum())
-            return P, R, noise
-
-        agent.perturbed, board._board.receive = reveal, watch  # type: ignore[method-assign]
-        board.unwrapped.np_random = _Script(tapes)
+        agent.observe(reveal)
+        board.observe(seen)
+        board.invite(tapes)
         quiet(lambda: agent.learn(len(tapes) * self._users.horizon, log_interval=None))
         return total[0]
 

@@ -1,6 +1,6 @@
 """White boxes: everything that a mechanism publishes.
 
-* ``Published`` - all releases of a boundary, or all reports
+* ``Releases`` - all releases of a boundary, or all reports
 * ``RandomizedSteps`` - all that ``LDPPerStep`` told
 """
 
@@ -13,17 +13,18 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.experiments.auditing.users import PROBE, Maker, Users, board_of, exact_of, guarantee_of
+from private_rl_gym.experiments.auditing.users import PROBE, Maker, Users, board_of, guarantee_of
 from private_rl_gym.experiments.names import GridError
+from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.learned import LastDigits, LinearDiscriminant, NaiveBayes
 from private_rl_gym.privacy.audit.likelihood import Stream, likelihood, says_gaussian
-from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.randomizers import SubsetReports
-from private_rl_gym.privacy.statistics import Statistic
+from private_rl_gym.privacy.audit.neighbours import neighbours
+from private_rl_gym.privacy.guarantee import TrustModel
+from private_rl_gym.privacy.noise import RandomAnswers
 
-__all__ = ["Published", "RandomizedSteps"]
+__all__ = ["RandomizedSteps", "Releases", "Reports", "reports_are_seen"]
 
 
 MANY, OTHERS = 64, 16
@@ -36,7 +37,32 @@ EACH = 8
 """So many users are let in one by one, and releases looked at after each of them."""
 
 
-class Published:
+class Reports:
+    """An observer of a boundary that adds up the reports which have arrived since it was last asked."""
+
+    def __init__(self) -> None:
+        self._total: NDArray[np.float64] | None = None
+
+    def left(self, users: Trajectories | None, count: int) -> None:
+        """Users are of no interest."""
+
+    def reported(self, vector: NDArray[np.int64]) -> None:
+        """A report has arrived."""
+        self._total = vector.astype(np.float64) if self._total is None else self._total + vector
+
+    def taken(self, size: int) -> NDArray[np.float64]:
+        """The sum of reports since the last time."""
+        total, self._total = self._total, None
+        return np.zeros(size) if total is None else total
+
+
+def reports_are_seen(board: Any) -> bool:
+    """Whether an attacker sees reports, which say more than their sums: where answers are random and leave users."""
+    answers = any(isinstance(noise, RandomAnswers) for noise in board.noises([1]))
+    return answers and board.guarantee.model is TrustModel.LDP
+
+
+class Releases:
     """White box: everything that a boundary publishes while users run a fixed policy.
 
     Users come in by both doors, ``serve`` and ``reset``: the second by ``reset(seed=...)`` with one seed for all runs.
@@ -57,16 +83,13 @@ class Published:
     ) -> None:
         """The user who differs is the first, whom ``serve`` lets in; ``late``: the last who walks in by ``reset``."""
         self._users = Users(env, make, users=users, place=0, kind=kind, seed=seed)
-        self._summed, self._length = statistic, 0
+        self._statistic, self._length = statistic, 0
         board = self._board(PROBE, 0)
         self.guarantee = guarantee_of(board)
-        sums = board._board
-        self._bits = isinstance(sums.statistic, SubsetReports) and sums.noise is None and type(sums) is PublicSums
+        self._reports_seen = reports_are_seen(board)
         self._each = users <= EACH  # looked at after every user
-        exact = exact_of(sums.statistic)
-        self._policy, self._pair = self._users.policy(exact, self.guarantee)
-        groups = list(self._groups(board, self._pair.tapes))
-        batches = [came for came, _ in groups if came]
+        self._policy, self._pair = self._users.policy(board.statistic.exact, self.guarantee)
+        batches = [came for came, _ in self._groups(board, self._pair.tapes) if came]
         if not batches:
             raise GridError(
                 f"{type(board).__name__} has published nothing after {users} users: let more come, with users=, or "
@@ -75,12 +98,12 @@ class Published:
         if late:
             starts = np.cumsum([0, *batches])[:-1]
             self._users.place = int(starts[1::2][-1]) if len(starts) > 1 else users - 1
-            self._policy, self._pair = self._users.policy(exact, self.guarantee)
-        self._prepare(board, exact, batches)
+            self._policy, self._pair = self._users.policy(board.statistic.exact, self.guarantee)
+        self._prepare(board, batches)
 
-    def _prepare(self, board: Any, exact: Statistic, batches: list[int]) -> None:
-        """Which numbers are looked at, and by which scores."""
-        sums = board._board
+    def _prepare(self, board: Any, batches: list[int]) -> None:
+        """Choose which numbers are looked at, and by which scores."""
+        exact = board.statistic.exact
         vectors = [self._users.vectors(exact, self._policy, self._pair.world(world)) for world in (0, 1)]
         hers = (vectors[1] - vectors[0]).any(axis=0)
         rest = np.flatnonzero(~hers)[: max(OTHERS, MANY - int(hers.sum()))]
@@ -89,16 +112,17 @@ class Published:
         visits = exact.sums(vectors[1].sum(axis=0) - vectors[0].sum(axis=0), len(vectors[0])).get("n")
         self._visits = None if visits is None else np.flatnonzero(visits)[:MANY]
         arrived = np.cumsum(batches)
-        steps = [np.cumsum(found[:, self._cells], axis=0)[arrived - 1] for found in vectors]
+        steps = [np.cumsum(contributed[:, self._cells], axis=0)[arrived - 1] for contributed in vectors]
         self.stream = Stream(steps[0], steps[1] - steps[0], tuple(batches))
-        self.gaussian = says_gaussian(sums) and not told
+        noises = board.noises(batches)
+        self.gaussian = says_gaussian(noises) and not told
         self._length = len(self._watched(self._board(PROBE, 1), self._pair.tapes))
         learned: list[Score] = [LinearDiscriminant(), NaiveBayes(), LastDigits()]
-        known = None if told else likelihood(sums, self.stream)
+        known = None if told else likelihood(noises, self.stream)
         self.scores: Sequence[Score] = learned if known is None else [known, *learned]
 
     def _board(self, world: int, number: int) -> Any:
-        return board_of(self._users.built(world, number, self._summed))
+        return board_of(self._users.built(world, number, self._statistic))
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
         """Releases, one after the other, what stands beside them, and how much there was: ``FAILED`` if it failed."""
@@ -106,12 +130,12 @@ class Published:
         rows = np.zeros((count, self._length + 1))
         for row, number in zip(rows, range(first, first + count), strict=True):
             try:
-                found = self._watched(self._board(world, number), tapes)
+                seen = self._watched(self._board(world, number), tapes)
             except Exception:  # noqa: BLE001 - whoever sees it sees that, too
                 row[-1] = FAILED
                 continue
-            row[: min(len(found), self._length)] = found[: self._length]
-            row[-1] = len(found)
+            row[: min(len(seen), self._length)] = seen[: self._length]
+            row[-1] = len(seen)
         return rows
 
     def _groups(self, board: Any, tapes: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
@@ -120,8 +144,7 @@ class Published:
         Yields:
             How many came, once a release is there, or 0 before; and what the walkers were told.
         """
-        if self._policy.values is not None:
-            board.values = self._policy.values
+        board.ask = self._users.ask(board.statistic)
         start, walks, version, came = 0, False, board.release.version, 0
         while start < len(tapes):
             stop = min(len(tapes), start + max(1, board.users_to_release))
@@ -147,19 +170,18 @@ class Published:
 
     def _watched(self, board: Any, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
         """One run: first what likelihood ratios are of, release by release, then everything else."""
-        rows, beside, sums = [], [], board._board
+        rows, beside, reports = [], [], Reports()
+        if self._reports_seen:
+            board.observe(reports)
         transcript = getattr(board, "transcript", None)
-        before: NDArray[np.float64] | float = 0.0
         for came, told in self._groups(board, tapes):
             beside.append(told)
             if transcript is not None:
                 rows.append(np.ravel(transcript()))
             elif not came:
                 beside.append(self._vector(board))
-            elif self._bits:
-                total = np.concatenate([sums._sums, sums.statistic.arrays()["reports"]]).astype(np.float64)
-                rows.append(total - before)
-                before = total
+            elif self._reports_seen:
+                rows.append(reports.taken(board.statistic.cells + board.statistic.tallies))
                 beside.append(self._vector(board)[:MANY])
             else:
                 rows.append(self._vector(board)[self._cells])
@@ -170,29 +192,14 @@ class Published:
         return np.concatenate([*rows, *beside]).astype(np.float64)
 
     def _vector(self, board: Any) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = board._board.statistic.vector(board.release.sums())
-        return found
+        vector: NDArray[np.float64] = board.statistic.vector(board.release.sums())
+        return vector
 
     def _beside(self, release: Any) -> NDArray[np.float64]:
-        """What a release says besides its vector: counts, noise, visits. Where all is well it tells nothing more."""
+        """The numbers of a release besides its vector. Where all is well they tell nothing more."""
         numbers = [release.version, release.users, *release.noise_std.values()]
         visits = [] if self._visits is None else release.n.ravel()[self._visits]
         return np.concatenate([numbers, visits])
-
-
-class _Told:
-    """What steps tell of a user before it is randomized: states and rewards, one after the other."""
-
-    kind = "tabular"
-
-    def __init__(self, horizon: int) -> None:
-        self.cells = 2 * horizon + 1
-        self.grid = np.ones(self.cells)
-
-    def collect(self, users: Trajectories, sums: NDArray[np.int64], source: Any = None) -> None:
-        """Write them down."""
-        del source
-        sums += np.concatenate([users.states[0], np.rint(users.rewards[0]).astype(np.int64)])
 
 
 class RandomizedSteps:
@@ -201,9 +208,17 @@ class RandomizedSteps:
     gaussian = False
 
     def __init__(self, env: gym.Env[Any, Any], make: Maker, *, kind: str, seed: int) -> None:
-        self._users = Users(env, make, users=1, place=0, kind=kind, seed=seed)
-        self.guarantee = self._users.built(PROBE, 0).ledger.outside
-        self._policy, self._pair = self._users.policy(_Told(self._users.horizon), self.guarantee)
+        users = self._users = Users(env, make, users=1, place=0, kind=kind, seed=seed)
+        self.guarantee = users.built(PROBE, 0).ledger.outside
+        H, S, A = users.sizes
+        self._policy = Policy(np.zeros((H, S), dtype=np.int64), A)
+
+        def distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+            """How many answers differ."""
+            first, second = (users.trajectories(self._policy, tape[None]) for tape in (one, other))
+            return float((first.states != second.states).sum() + (first.rewards != second.rewards).sum())
+
+        self._pair = neighbours(kind, users.tables, distance, users.rng, users=1, place=0)
         self.scores: Sequence[Score] = [NaiveBayes(), LinearDiscriminant(), LastDigits()]
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:

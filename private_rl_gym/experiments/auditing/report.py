@@ -1,4 +1,4 @@
-"""What an audit found, and what follows from it."""
+"""The outcome of an audit, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import private_rl_gym
-from private_rl_gym.experiments.auditing.plan import Plan
+from private_rl_gym.experiments.auditing.config import AuditConfig
 from private_rl_gym.privacy.audit.judging import Finding
 from private_rl_gym.privacy.guarantee import Guarantee
 
@@ -17,13 +17,13 @@ __all__ = ["Report", "Result"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What one attack found.
+    """The outcome of one attack.
 
     Attributes:
         kind: Which attack.
-        said: The same, for readers.
+        title: The same, for readers.
         users: How many came.
-        promise: What it was held against.
+        claim: The promise that it was held against.
         epsilon: A bound from below, whatever the law of the noise.
         gaussian: One for Gaussian noise, where noise is said to be that; else None.
         finding: All that was judged; None for a single run.
@@ -31,9 +31,9 @@ class Result:
     """
 
     kind: str
-    said: str
+    title: str
     users: int
-    promise: Guarantee
+    claim: Guarantee
     epsilon: float
     gaussian: float | None
     finding: Finding | None
@@ -57,17 +57,17 @@ class Result:
     @property
     def share(self) -> float:
         """The bound over the claim; the bound itself where nothing is claimed."""
-        return self.bound / self.promise.epsilon if math.isfinite(self.promise.epsilon) else self.bound * 1e-9
+        return self.bound / self.claim.epsilon if math.isfinite(self.claim.epsilon) else self.bound * 1e-9
 
     def _above(self, epsilon: float) -> bool:
-        return epsilon > self.promise.epsilon * (1.0 + 1e-9)
+        return epsilon > self.claim.epsilon * (1.0 + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {
             "attack": self.kind,
             "users": self.users,
-            "claim": self.promise.epsilon,
+            "claim": self.claim.epsilon,
             "bound": self.bound,
             "any_law": self.epsilon,
             "gaussian": self.gaussian,
@@ -80,12 +80,12 @@ class Report:
     """An audit's outcome.
 
     Attributes:
-        plan: What was audited.
+        config: The stack and the attacks.
         results: One for each attack, each held against what is claimed of what it saw.
         seconds: How long it took.
     """
 
-    plan: Plan
+    config: AuditConfig
     results: tuple[Result, ...]
     seconds: float
 
@@ -96,11 +96,11 @@ class Report:
 
     @property
     def claim(self) -> Guarantee:
-        """What is promised, by the result that matters most; that noise is seeded is the audit's own doing."""
-        promise = self.worst.promise
-        same = [found.promise for found in self.results if found.promise.epsilon == promise.epsilon]
-        promise = max(same, key=lambda found: math.inf if found.users is None else found.users)  # the longest stream
-        return replace(promise, notes=tuple(note for note in promise.notes if not note.startswith("seeded noise")))
+        """The promise that matters most, in its longest stream; that noise is seeded is the audit's own doing."""
+        epsilon = self.worst.claim.epsilon
+        same = [result.claim for result in self.results if result.claim.epsilon == epsilon]
+        longest = max(same, key=lambda claim: math.inf if claim.users is None else claim.users)
+        return replace(longest, seeded=False)
 
     @property
     def bound(self) -> float:
@@ -115,12 +115,12 @@ class Report:
     @property
     def verdict(self) -> str:
         """A sentence."""
-        worst, confidence = self.worst, f"with {self.plan.confidence:.0%} confidence"
-        epsilon = f"{worst.promise.epsilon:.4g}"
-        if not math.isfinite(worst.promise.epsilon):
+        worst, confidence = self.worst, f"with {self.config.confidence:.0%} confidence"
+        epsilon = f"{worst.claim.epsilon:.4g}"
+        if not math.isfinite(worst.claim.epsilon):
             return f"Nothing is promised; {confidence}, epsilon is at least {worst.bound:.3f}."
         if worst.broken and worst.proved:
-            at = f"at delta = {worst.promise.delta:g}"
+            at = f"at delta = {worst.claim.delta:g}"
             return f"BROKEN: {confidence}, epsilon is at least {worst.bound:.3f} {at}, and {epsilon} is claimed."
         if worst.broken:
             return (
@@ -133,7 +133,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """For machines: configuration, claim, bounds, verdict, versions."""
         return {
-            "config": self.plan.to_dict(),
+            "config": self.config.to_dict(),
             "claim": self.claim.to_dict(),
             "bound": self.bound,
             "broken": self.broken,

@@ -17,11 +17,12 @@ from private_rl_gym.experiments.names import GridError
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories, rollout
+from private_rl_gym.privacy.asks import Ask, Values
 from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.neighbours import Neighbours, neighbours
-from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.privacy.randomizers import AdditiveReports
-from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+from private_rl_gym.privacy.guarantee import Covers, Guarantee
+from private_rl_gym.privacy.guarantee import Neighbours as Relation
+from private_rl_gym.privacy.statistics import Statistic
 
 __all__ = [
     "PROBE",
@@ -29,10 +30,9 @@ __all__ = [
     "Maker",
     "Users",
     "board_of",
-    "exact_of",
     "guarantee_of",
     "quiet",
-    "summed_there",
+    "statistic_there",
     "two_rooms",
 ]
 
@@ -79,28 +79,15 @@ def quiet(call: Callable[[], Any]) -> Any:
 
 
 def guarantee_of(thing: Any) -> Guarantee:
-    """What is promised by a boundary, or by an agent with one."""
-    found: Guarantee = thing.guarantee if isinstance(thing, Agent) else thing.ledger.outside
-    return found
+    """The promise of a boundary, or of an agent with one."""
+    guarantee: Guarantee = thing.guarantee if isinstance(thing, Agent) else thing.ledger.outside
+    return guarantee
 
 
-def _relation(promise: Guarantee) -> str:
-    """Which users may stand in one another's place."""
-    if promise.covers == "rewards":
-        return "rewards"
-    known = {"replace one user": "any", "replace one user by one with the same start": "start"}
-    if promise.covers != "states and rewards" or promise.neighbours not in known:
-        raise GridError(
-            f"The promise is about {promise.neighbours!r}, {promise.covers!r}: audits know 'replace one user', "
-            "'replace one user by one with the same start', 'states and rewards' and 'rewards'."
-        )
-    return known[promise.neighbours]
-
-
-def summed_there(kind: str, env: gym.Env[Any, Any]) -> Any:
-    """What a boundary is told to sum: features that the environment knows, or the table's own."""
-    if kind == "tabular" or getattr(env.unwrapped, "mixture", None) is not None:
-        return kind
+def statistic_there(name: str, env: gym.Env[Any, Any]) -> Any:
+    """The value of ``statistic=``: features that the environment knows, or the table's own."""
+    if name == "tabular" or getattr(env.unwrapped, "mixture", None) is not None:
+        return name
     model = env.unwrapped.model  # type: ignore[attr-defined]
     return _of_a_table(model.n_states, model.n_actions)
 
@@ -127,49 +114,54 @@ class Users:
         """The stack of one run."""
         return self.make(self.env, self.users, seed_of(self.seed, self.users, world, number), statistic)
 
-    def policy(self, statistic: Any, promise: Guarantee) -> tuple[Policy, Neighbours]:
+    def policy(self, statistic: Statistic, promise: Guarantee) -> tuple[Policy, Neighbours]:
         """A policy under which two users are far apart, and they: the best of those that always do the same.
 
         They are as far apart as the promise allows.
         """
         H, S, A = self.sizes
-        relation = _relation(promise)
-        kind = "rewards" if relation == "rewards" else self.kind
-        values = None
-        if statistic.kind == "linear":
-            values = np.broadcast_to(np.append(H, np.arange(H - 1.0, -1.0, -1.0))[:, None], (H + 1, S))
+        kind = "rewards" if promise.covers is Covers.REWARDS else self.kind
+        same_start = promise.neighbours is Relation.SAME_START
         best: tuple[float, Policy, Neighbours] | None = None
         for action in range(min(A, 4)):
-            policy = Policy(np.full((H, S), action), A, values)
+            policy = Policy(np.full((H, S), action), A)
 
             def distance(one: NDArray[np.float64], other: NDArray[np.float64], policy: Policy = policy) -> float:
                 users = np.stack([one, other])
-                if relation == "start" and len(set(self.trajectories(policy, users).states[:, 0])) > 1:
+                if same_start and len(set(self.trajectories(policy, users).states[:, 0])) > 1:
                     return -1.0
                 moved = np.subtract(*self.vectors(statistic, policy, users))
                 far = float(np.linalg.norm(moved))  # Gaussian noise pays for this; it chooses among equals in L1
-                return far if statistic.kind == "linear" else float(np.abs(moved).sum()) + far / 100.0
+                return far if statistic.name == "linear" else float(np.abs(moved).sum()) + far / 100.0
 
-            found = neighbours(kind, self.tables, distance, self.rng, users=self.users, place=self.place)
-            far = distance(found.tapes[self.place], found.other)
+            pair = neighbours(kind, self.tables, distance, self.rng, users=self.users, place=self.place)
+            far = distance(pair.tapes[self.place], pair.other)
             if best is None or far > best[0] + 1e-9:
-                best = far, policy, found
+                best = far, policy, pair
         assert best is not None  # noqa: S101 - there is an action
         if best[0] <= 0.0:
             raise GridError(f"neighbours={kind!r} finds no two users who differ in what they contribute: take another.")
         return best[1], best[2]
 
+    def ask(self, statistic: Statistic) -> Ask | None:
+        """A request that makes users contribute much."""
+        if statistic.asks is not Values:
+            return None
+        H, S, _ = self.sizes
+        return Values(np.broadcast_to(np.append(H, np.arange(H - 1.0, -1.0, -1.0))[:, None], (H + 1, S)))
+
     def trajectories(self, policy: Policy, tapes: NDArray[np.float64]) -> Trajectories:
-        """What these users do."""
+        """The trajectories of these users."""
         return rollout(self.tables, policy, tapes)
 
-    def vectors(self, statistic: Any, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each of them contributes, ``[user, cell]``, without noise."""
+    def vectors(self, statistic: Statistic, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The contribution of each of them, ``[user, cell]``, without noise."""
+        exact = statistic.exact
         users = self.trajectories(policy, tapes)
-        found = np.zeros((len(tapes), statistic.cells), dtype=np.int64)
-        for user in range(len(tapes)):
-            statistic.collect(users.part(user, user + 1), found[user], None)
-        return np.asarray(found * statistic.grid)
+        vectors = np.zeros((len(tapes), exact.cells + exact.tallies), dtype=np.int64)
+        for user, vector in enumerate(vectors):
+            exact.collect(users.part(user, user + 1), vector, None, self.ask(exact))
+        return np.asarray(vectors[:, : exact.cells] * exact.grid)
 
     def walk(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> NDArray[np.float64]:
         """Meet a user by reset and step, with a seed that is the same in every run; what was told."""
@@ -183,15 +175,3 @@ class Users:
             observation, reward, _, _, _ = env.step(int(policy.table[stage, state[stage]]))
             told += [float(np.ravel(observation)[-1]), float(reward)]
         return told
-
-
-def exact_of(statistic: Any) -> Statistic:
-    """What users contribute before any noise of their own."""
-    if isinstance(statistic, AdditiveReports):
-        return statistic.exact
-    if type(statistic) is TabularCounts or statistic.kind == "linear":
-        found: Statistic = statistic
-        return found
-    sizes = statistic.horizon, statistic.n_states, statistic.n_actions
-    separate, raw = (bool(getattr(statistic, name, False)) for name in ("separate_visits", "raw_rewards"))
-    return TabularCounts(*sizes, separate_visits=separate, raw_rewards=raw)

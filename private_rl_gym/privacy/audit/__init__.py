@@ -8,7 +8,7 @@ goes bounds epsilon from below, with a stated confidence: docs/proofs/audit.md.
 * ``judging`` - an attack is chosen on one half of the runs, and judged on the other
 * ``bounds`` - Clopper-Pearson, Gaussian, and from a single run
 
-Stacks and agents are audited by :mod:`private_rl_gym.experiments.audit`, which knows them.
+Stacks and agents are audited by :mod:`private_rl_gym.experiments.auditing`, which knows them.
 """
 
 from __future__ import annotations
@@ -18,63 +18,26 @@ from typing import TYPE_CHECKING
 from private_rl_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from private_rl_gym.privacy.audit.bounds import (
-        clopper_pearson,
-        epsilon_below,
-        mu_below,
-        one_run_epsilon,
-        one_run_p_value,
-    )
-    from private_rl_gym.privacy.audit.judging import Finding, Judged, Score, judge
-    from private_rl_gym.privacy.audit.learned import LastDigits, LinearDiscriminant, NaiveBayes
-    from private_rl_gym.privacy.audit.likelihood import AdditiveNoise, NoiseBitsOfABatch, Stream, noise_matrix
-    from private_rl_gym.privacy.audit.neighbours import (
-        NEIGHBOURS,
-        Neighbours,
-        disjoint_paths,
-        opposite_rewards,
-        random_paths,
-        searched_paths,
-    )
+    from private_rl_gym.privacy.audit.bounds import clopper_pearson as clopper_pearson
+    from private_rl_gym.privacy.audit.bounds import epsilon_below as epsilon_below
+    from private_rl_gym.privacy.audit.bounds import mu_below as mu_below
+    from private_rl_gym.privacy.audit.bounds import one_run_epsilon as one_run_epsilon
+    from private_rl_gym.privacy.audit.bounds import one_run_p_value as one_run_p_value
+    from private_rl_gym.privacy.audit.judging import Finding as Finding
+    from private_rl_gym.privacy.audit.judging import Judged as Judged
+    from private_rl_gym.privacy.audit.judging import Score as Score
+    from private_rl_gym.privacy.audit.judging import judge as judge
+    from private_rl_gym.privacy.audit.learned import LastDigits as LastDigits
+    from private_rl_gym.privacy.audit.learned import LinearDiscriminant as LinearDiscriminant
+    from private_rl_gym.privacy.audit.learned import NaiveBayes as NaiveBayes
+    from private_rl_gym.privacy.audit.likelihood import BinomialRatio as BinomialRatio
+    from private_rl_gym.privacy.audit.likelihood import LinearRatio as LinearRatio
+    from private_rl_gym.privacy.audit.likelihood import Stream as Stream
+    from private_rl_gym.privacy.audit.neighbours import NEIGHBOURS as NEIGHBOURS
+    from private_rl_gym.privacy.audit.neighbours import Neighbours as Neighbours
+    from private_rl_gym.privacy.audit.neighbours import disjoint_paths as disjoint_paths
+    from private_rl_gym.privacy.audit.neighbours import opposite_rewards as opposite_rewards
+    from private_rl_gym.privacy.audit.neighbours import random_paths as random_paths
+    from private_rl_gym.privacy.audit.neighbours import searched_paths as searched_paths
 
-_HOMES = {
-    "bounds": ("clopper_pearson", "epsilon_below", "mu_below", "one_run_epsilon", "one_run_p_value"),
-    "judging": ("Finding", "Judged", "Score", "judge"),
-    "learned": ("LastDigits", "LinearDiscriminant", "NaiveBayes"),
-    "likelihood": ("AdditiveNoise", "NoiseBitsOfABatch", "Stream", "noise_matrix"),
-    "neighbours": (
-        "NEIGHBOURS",
-        "Neighbours",
-        "disjoint_paths",
-        "opposite_rewards",
-        "random_paths",
-        "searched_paths",
-    ),
-}
-
-__all__ = [
-    "NEIGHBOURS",
-    "AdditiveNoise",
-    "Finding",
-    "Judged",
-    "LastDigits",
-    "LinearDiscriminant",
-    "NaiveBayes",
-    "Neighbours",
-    "NoiseBitsOfABatch",
-    "Score",
-    "Stream",
-    "clopper_pearson",
-    "disjoint_paths",
-    "epsilon_below",
-    "judge",
-    "mu_below",
-    "noise_matrix",
-    "one_run_epsilon",
-    "one_run_p_value",
-    "opposite_rewards",
-    "random_paths",
-    "searched_paths",
-]
-
-__getattr__ = lazy_names(__name__, {name: home for home, names in _HOMES.items() for name in names})
+__getattr__, __dir__, __all__ = lazy_names(__name__)

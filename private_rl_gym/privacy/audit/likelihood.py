@@ -1,11 +1,12 @@
-"""The log-likelihood ratio of everything that a boundary of this package published.
+"""The log-likelihood ratio of everything that was published, from noise whose law is known.
 
-White box: the noise is read off the very objects that draw it, so that a mechanism that is not what it says is attacked
-as what it is.
+White box: the law is read off the code that draws the noise, so that a mechanism that is not what it says is attacked
+    as
+what it is.
 
-* ``AdditiveNoise`` - noise of counting mechanisms, of reports, or of both
-* ``NoiseBitsOfABatch`` - binomial noise of a shuffler
-* ``likelihood`` - the one that fits a boundary, if there is one
+* ``LinearRatio`` - noise that is added to sums: of counting mechanisms, of reports, or of both
+* ``BinomialRatio`` - noise bits of a shuffler
+* ``likelihood`` - the one that fits, if there is one
 """
 
 from __future__ import annotations
@@ -17,17 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.privacy.batches import ShuffledSums
-from private_rl_gym.privacy.counting import ContinualNoise
-from private_rl_gym.privacy.publishing import PublicSums
-from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports
+from private_rl_gym.privacy.noise import AdditiveNoise, NoiseBitsOfBatches, Noises
 
-__all__ = ["AdditiveNoise", "NoiseBitsOfABatch", "Stream", "likelihood", "noise_matrix"]
+__all__ = ["BinomialRatio", "LinearRatio", "Stream", "likelihood", "says_gaussian"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """What is released if there is no noise.
+    """Releases as they would be without noise.
 
     Attributes:
         base: ``[release, cell]``, in world 0.
@@ -40,60 +38,31 @@ class Stream:
     users: tuple[int, ...]
 
 
-class _UnitSource:
-    """In place of random noise: the k-th draw sets cell k to one, and all others to zero."""
-
-    def __init__(self) -> None:
-        self.draws = 0
-
-    def gaussian(self, out: NDArray[np.float64]) -> None:
-        out[:] = 0.0
-        if len(out) > self.draws:
-            out[self.draws] = 1.0
-        self.draws += 1
-
-    def geometric(self, _scale: Any, out: NDArray[np.float64], _spare: Any) -> None:
-        self.gaussian(out)
-
-
-def noise_matrix(counting: ContinualNoise, releases: int) -> NDArray[np.float64]:
-    """A counting mechanism as ``[release, draw]``, read off its streaming code by feeding it unit noise.
-
-    Release t carries the t-th row times independent standard noises.
-    """
-    kind: Any = type(counting)
-    counted: Any = _UnitSource()
-    noise = kind(counting.steps, 1, counting.law)
-    for _ in range(releases):
-        noise.advance(counted, np.ones(1))
-    source: Any = _UnitSource()
-    noise = kind(counting.steps, counted.draws, counting.law)
-    return np.array([np.array(noise.advance(source, np.ones(counted.draws))) for _ in range(releases)])
-
-
-class AdditiveNoise:
+class LinearRatio:
     """The likelihood ratio of a stream with noise on every cell.
 
     Exact for Gaussian noise, and for Laplace noise that releases determine: one for each release. Otherwise the
     sharpest linear score.
 
     Args:
-        stream: What is released without noise.
-        noises: For each independent kind: ``[release, draw]``, scale, and law.
+        stream: The releases without noise.
+        noises: The independent kinds of noise.
     """
 
     name = "likelihood ratio"
     learns = False
 
-    def __init__(self, stream: Stream, noises: Sequence[tuple[NDArray[np.float64], float, str]]) -> None:
+    def __init__(self, stream: Stream, noises: Sequence[AdditiveNoise]) -> None:
         self._stream = stream
         self._laplace: tuple[NDArray[Any], float] | None = None
-        matrix, scale, law = noises[0]
+        matrix = noises[0].matrix
         square = matrix.shape[0] == matrix.shape[1]
-        if len(noises) == 1 and law == "laplace" and square and np.linalg.matrix_rank(matrix) == len(matrix):
-            self._laplace = np.linalg.inv(matrix), scale
+        alone = len(noises) == 1 and noises[0].law == "laplace"
+        if alone and square and np.linalg.matrix_rank(matrix) == len(matrix):
+            self._laplace = np.linalg.inv(matrix), noises[0].scale
         covariance = sum(
-            (2.0 if kind == "laplace" else 1.0) * width**2 * found @ found.T for found, width, kind in noises
+            (2.0 if noise.law == "laplace" else 1.0) * noise.scale**2 * noise.matrix @ noise.matrix.T
+            for noise in noises
         )
         self._weights = np.linalg.pinv(np.asarray(covariance), hermitian=True) @ stream.moved
 
@@ -113,11 +82,11 @@ class AdditiveNoise:
         return np.asarray((np.abs(noise) - np.abs(noise - moved)).sum(axis=(1, 2)) / scale)
 
 
-class NoiseBitsOfABatch:
+class BinomialRatio:
     """The likelihood ratio of shuffled batches: counters with binomial noise.
 
     Args:
-        stream: What is released without noise.
+        stream: The releases without noise.
         bits: For each release, the number of noise bits in a counter of its batch, and their bias.
     """
 
@@ -158,32 +127,14 @@ def _releases(runs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[n
     return runs[:, : like.size].reshape(len(runs), *like.shape)
 
 
-def likelihood(sums: PublicSums, stream: Stream) -> AdditiveNoise | NoiseBitsOfABatch | None:
-    """The likelihood ratio of what this boundary publishes, where it is known; else an attacker has to learn."""
-    if isinstance(sums, ShuffledSums):
-        if sums.protocol is None:
-            return None
-        of_batches = [(size, sums.protocol.noise_bits(size)) for size in stream.users]
-        return NoiseBitsOfABatch(stream, [(size * bits.each, bits.bias) for size, bits in of_batches])
-    if isinstance(sums.statistic, SubsetReports):
-        return None
-    releases = len(stream.users)
-    noises: list[tuple[NDArray[np.float64], float, str]] = []
-    if isinstance(sums.statistic, AdditiveReports):
-        arrived = np.cumsum(stream.users)
-        reports = (np.arange(arrived[-1]) < arrived[:, None]).astype(float)
-        noises.append((reports, sums.statistic.scale, sums.statistic.law))
-    if sums.noise is not None:
-        counting = sums.noise.counting
-        noises.append((noise_matrix(counting, releases), sums.noise.scale, counting.law))
-    return AdditiveNoise(stream, noises) if noises else None
+def likelihood(noises: Noises, stream: Stream) -> LinearRatio | BinomialRatio | None:
+    """The likelihood ratio of releases with this noise, where it is known; else an attacker has to learn."""
+    if len(noises) == 1 and isinstance(noises[0], NoiseBitsOfBatches):
+        return BinomialRatio(stream, noises[0].bits)
+    additive = [noise for noise in noises if isinstance(noise, AdditiveNoise)]
+    return LinearRatio(stream, additive) if additive and len(additive) == len(noises) else None
 
 
-def says_gaussian(sums: PublicSums) -> bool:
-    """Whether all noise of a boundary is said to be Gaussian; bits never are, however many."""
-    if isinstance(sums, ShuffledSums):
-        return False
-    laws = [] if sums.noise is None else [sums.noise.counting.law]
-    if isinstance(sums.statistic, AdditiveReports):
-        laws.append(sums.statistic.law)
-    return bool(laws) and set(laws) == {"gaussian"} and not isinstance(sums.statistic, SubsetReports)
+def says_gaussian(noises: Noises) -> bool:
+    """Whether all noise is said to be Gaussian; bits never are, however many."""
+    return bool(noises) and all(isinstance(noise, AdditiveNoise) and noise.law == "gaussian" for noise in noises)

@@ -32,4 +32,4 @@ __all__ = [
 COUNTING: dict[str, type[ContinualNoise]] = {
     mechanism.name: mechanism for mechanism in (BinaryTree, HonakerTree, KAryTree, MatrixFactorization, Batched)
 }
-"""What ``counting=`` may say."""
+"""The values of ``counting=``."""

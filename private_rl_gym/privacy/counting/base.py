@@ -1,4 +1,4 @@
-"""What all ways of releasing a sum again and again have in common."""
+"""The interface of mechanisms that release a sum again and again."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ class ContinualNoise(ABC):
         step: Releases so far.
     """
 
-    name: str
+    name: ClassVar[str]
+    """What ``counting=`` calls it."""
+
+    laws: ClassVar[tuple[Law, ...]] = ("laplace", "gaussian")
+    """The noise that its proof is for."""
 
     composes: ClassVar[bool] = True
     """Whether a user's sums are published one after the other, each with noise of its own, so that losses compose."""
+
+    apart: ClassVar[bool] = False
+    """Whether every batch is published by itself: then ``advance`` gives the noise of one batch alone."""
 
     def __init__(self, steps: int, cells: int, law: Law) -> None:
         self.steps = steps
@@ -65,6 +72,22 @@ class ContinualNoise(ABC):
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The state, to be saved and restored in place. Secret."""
 
+    def matrix(self, releases: int) -> NDArray[np.float64]:  # [release, draw]
+        """The noise of the first releases, as a matrix times draws: read off the code that streams it."""
+        counted = _Unit(0)
+        again = type(self)(self.steps, 1, self.law)
+        for _ in range(releases):
+            again.advance(counted, np.ones(1))  # type: ignore[arg-type]
+        draws = counted.draws
+        again, unit = type(self)(self.steps, draws, self.law), _Unit(draws)
+        rows = np.array([np.array(again.advance(unit, np.ones(draws))) for _ in range(releases)])  # type: ignore[arg-type]
+        return np.cumsum(rows, axis=0) if self.apart else rows
+
+    def mean_spread(self) -> float:
+        """Standard deviation of a release relative to that of one standard noise, averaged over all releases."""
+        sample = np.unique(np.linspace(1, self.steps, min(self.steps, 64)).astype(np.int64))
+        return float(np.mean([self.spread(int(step)) for step in sample]))
+
     def spread(self, step: int) -> float:
         """Standard deviation of release ``step``, relative to that of one standard noise."""
         return float(np.sqrt(sum(count * weight**2 for count, weight in self.weights(step))))
@@ -76,3 +99,19 @@ class ContinualNoise(ABC):
         else:
             source.gaussian(self._fresh)
         return self._fresh
+
+
+class _Unit:
+    """In place of random noise: draw number k sets cell k to one, and all others to zero."""
+
+    def __init__(self, cells: int) -> None:
+        self.cells, self.draws = cells, 0
+
+    def gaussian(self, out: NDArray[np.float64]) -> None:
+        out[:] = 0.0
+        if self.draws < self.cells:
+            out[self.draws] = 1.0
+        self.draws += 1
+
+    def geometric(self, _scale: object, out: NDArray[np.float64], _spare: object) -> None:
+        self.gaussian(out)

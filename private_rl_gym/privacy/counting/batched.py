@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.privacy.counting.base import ContinualNoise, Law, Weights
+from private_rl_gym.privacy.counting.base import ContinualNoise, Weights
 from private_rl_gym.privacy.noise import NoiseSource
 
 __all__ = ["Batched"]
@@ -15,14 +15,11 @@ class Batched(ContinualNoise):
     """Each batch's own sum gets fresh noise; a release is the sum of all batches so far.
 
     A user is in one batch, so one release's noise covers her, however many batches there are. The noise of the sum
-    grows with the square root of their number: good for a few large batches.
+    grows with the square root of their number: good for a few large batches, and for whoever looks at each of them.
     """
 
     name = "batched"
-
-    def __init__(self, steps: int, cells: int, law: Law) -> None:
-        super().__init__(steps, cells, law)
-        self._total = np.zeros(cells)
+    apart = True
 
     @property
     def sensitivity(self) -> float:
@@ -39,11 +36,10 @@ class Batched(ContinualNoise):
         return ((float(step), 1.0),)
 
     def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The noise so far, and that of the new batch."""
+        """The noise of the new batch."""
         self.step += 1
-        self._total += self._draw(source, scale)
-        return self._total
+        return self._draw(source, scale)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """The noise so far."""
-        return {"total": self._total}
+        """Nothing that later releases build on."""
+        return {}

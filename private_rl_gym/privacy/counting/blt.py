@@ -162,6 +162,7 @@ class MatrixFactorization(ContinualNoise):
     """Noise that is correlated over time in the best known way: what one release adds, later ones partly take back."""
 
     name = "matrix-factorization"
+    laws = ("gaussian",)
 
     def __init__(self, steps: int, cells: int, law: Law = "gaussian") -> None:
         super().__init__(steps, cells, law)

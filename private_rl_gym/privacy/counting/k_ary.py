@@ -50,6 +50,7 @@ class KAryTree(ContinualNoise):
     """
 
     name = "k-ary-tree"
+    laws = ("laplace",)
     composes = False  # nodes that are subtracted hold users who have yet to come: its proof goes point by point
 
     def __init__(self, steps: int, cells: int, law: Law) -> None:

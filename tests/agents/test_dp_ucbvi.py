@@ -1,10 +1,11 @@
-"""The Bernstein bonus against a numpy twin, straight from DP-UCBVI's algorithm 1."""
+"""Algorithm 1 of DP-UCBVI against a numpy twin, straight from the paper."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from private_rl_gym.planning.bernstein import BernsteinBonus, bernstein_induction
+from private_rl_gym.agents.dp_ucbvi import practical_plan, theorem_plan
+from private_rl_gym.planning.solve import Plan
 from tests.strategies import seeds
 
 
@@ -48,7 +49,8 @@ def problem(seed, scale):
 def test_it_is_the_papers(seed, scale, E, capped):
     n, m, r = problem(seed, scale)
     top = np.random.default_rng(seed).uniform(0, len(n), n.shape) if capped else np.full(n.shape, np.inf)
-    plan = bernstein_induction(n, m, r, BernsteinBonus(2.0, error=E), top if capped else None)
+    previous = Plan(top, np.zeros((len(n) + 1, n.shape[1])), np.zeros(n.shape[:2], dtype=np.int64)) if capped else None
+    plan = theorem_plan(n, m, r, 2.0, E, previous)
     np.testing.assert_allclose(plan.q, twin(n, m, r, 2.0, E, top), rtol=1e-9, atol=1e-9)
 
 
@@ -56,8 +58,8 @@ def test_it_is_the_papers(seed, scale, E, capped):
 def test_names_of_states_do_not_matter(seed):
     n, m, r = problem(seed, 1e12)
     order = np.random.default_rng(seed).permutation(n.shape[1])
-    plan = bernstein_induction(n, m, r, BernsteinBonus(2.0))
-    other = bernstein_induction(n[:, order], m[:, order][..., order], r[:, order], BernsteinBonus(2.0))
+    plan = theorem_plan(n, m, r, 2.0, 0.0, None)
+    other = theorem_plan(n[:, order], m[:, order][..., order], r[:, order], 2.0, 0.0, None)
     np.testing.assert_allclose(other.q, plan.q[:, order], rtol=1e-12)
 
 
@@ -65,5 +67,31 @@ def test_the_comparison_is_not_all_ceiling():
     below = []
     for seed in range(20):
         n, m, r = problem(seed, 1e16)
-        below.append((bernstein_induction(n, m, r, BernsteinBonus(2.0)).q < len(n) - 1e-9).mean())
+        below.append((theorem_plan(n, m, r, 2.0, 0.0, None).q < len(n) - 1e-9).mean())
     assert np.mean(below) > 0.3
+
+
+def practical_twin(n, m, r, iota, scale, noise, unknown_below):
+    """Values of at most H - h; unknown where visits are few; a part of two terms, and a margin."""
+    H, S, A = n.shape
+    q, v = np.empty((H, S, A)), np.zeros((H + 1, S))
+    for h in reversed(range(H)):
+        for s in range(S):
+            for a in range(A):
+                N = n[h, s, a]
+                if max(unknown_below, 0.0) >= N:
+                    q[h, s, a] = H - h
+                    continue
+                P = m[h, s, a] / N
+                variance = max(P @ v[h + 1] ** 2 - (P @ v[h + 1]) ** 2, 0.0)
+                bonus = scale * (2 * np.sqrt(variance * iota / N) + np.sqrt(2 * iota / N)) + noise * (H - h) / N
+                q[h, s, a] = min(H - h, np.clip(r[h, s, a] / N, 0, 1) + P @ v[h + 1] + bonus)
+        v[h] = q[h].max(axis=1)
+    return q
+
+
+@given(seeds, st.sampled_from([1.0, 1e4]), st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 2.0]))
+def test_the_practical_plan_is_what_it_says(seed, scale, noise, unknown_below):
+    n, m, r = problem(seed, scale)
+    plan = practical_plan(n, m, r, 2.0, 0.3, noise, unknown_below)
+    np.testing.assert_allclose(plan.q, practical_twin(n, m, r, 2.0, 0.3, noise, unknown_below), rtol=1e-6, atol=1e-6)

@@ -1,4 +1,9 @@
-"""What lies inside a boundary: an episodic environment with Discrete spaces and a known horizon."""
+"""The users behind a boundary: an episodic environment with Discrete spaces and a known horizon.
+
+* ``Population`` - their sizes, and how they are met and run
+* ``Recorder`` - one user's trajectory, written down step by step
+* ``quietly``, ``behind_closed_doors`` - failures without a user's data in them
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,18 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
 
-__all__ = ["BadUserError", "Inside", "Recorder", "behind_closed_doors", "layers", "plain_generator", "quietly"]
+__all__ = [
+    "BadUserError",
+    "Population",
+    "Recorder",
+    "behind_closed_doors",
+    "harmless",
+    "layers",
+    "plain_generator",
+    "quietly",
+]
+
+HARMLESS = ("TimeLimit.truncated",)  # info keys that say nothing that a user's observations do not say
 
 # What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
 TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
@@ -84,8 +100,8 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
     yield env
 
 
-class Inside:
-    """The users behind a boundary: their sizes, and how they are run.
+class Population:
+    """The users behind a boundary: their sizes, and how they are met and run.
 
     Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with
     one more state, absorbing, in which action 0 is taken and nothing is earned.
@@ -119,6 +135,7 @@ class Inside:
             self.n_states = _discrete(env.observation_space, "observation") + 1
             self._first_state, self.padded = int(env.observation_space.start), True  # type: ignore[attr-defined]
         self.horizon = self._find_horizon(horizon)
+        self._invited: list[NDArray[np.float64]] = []  # tapes of users who come next
         whole = self.model is not None and self.horizon == self.model.horizon
         self.compiled = whole and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
 
@@ -165,7 +182,7 @@ class Inside:
         return found
 
     def env_action(self, number: int) -> int:
-        """What the environment calls this action."""
+        """The environment's own number of this action."""
         return number + self._first_action
 
     def policy(self, policy: Any) -> Policy:
@@ -188,21 +205,39 @@ class Inside:
             raise ValueError(f"{self.env} has no tapes: say how many users to serve, users=n.")
         return check_tapes(np.array(users), self.model.horizon)
 
-    def run(
-        self, policy: Policy, users: int | NDArray[np.float64], uniforms: NDArray[np.float64] | None
-    ) -> Trajectories:
+    def invite(self, users: Any) -> None:
+        """The users behind these tapes come next, in this order, whoever asks for users."""
+        self._invited.extend(self.tapes(users))
+
+    def next_users(self, count: int) -> NDArray[np.float64] | None:
+        """The tapes of the next users: invited ones, or new ones; None where users have no tapes."""
+        if self.model is None:
+            return None
+        invited, self._invited = self._invited[:count], self._invited[count:]
+        drawn = count - len(invited)
+        if not drawn:
+            return np.array(invited)
+        fresh = self.model.draw_users(self.env.unwrapped.np_random, drawn)
+        return fresh if not invited else np.concatenate([invited, fresh])
+
+    def meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        """The next user, by ``reset``: her first observation, and what is harmless of ``info``."""
+        if self._invited and user_option(options) is None:
+            options = {**(options or {}), "user": self._invited.pop(0)}
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, harmless(info)
+
+    def run(self, policy: Policy, tapes: NDArray[np.float64], uniforms: NDArray[np.float64] | None) -> Trajectories:
         """Let users run a policy, compiled: only where ``compiled`` says so."""
         assert self.model is not None  # noqa: S101 - compiled environments have one
-        if isinstance(users, int):
-            users = self.model.draw_users(self.env.unwrapped.np_random, users)
-        return rollout(self.model.tables, policy, users, uniforms)
+        return rollout(self.model.tables, policy, tapes, uniforms)
 
     def walk(
         self, policy: Policy, tape: NDArray[np.float64] | None, uniforms: NDArray[np.float64] | None
     ) -> Trajectories:
         """Let one user run a policy, step by step."""
-        recorder = Recorder(self, policy.values)
-        observation, _ = self.env.reset(options=None if tape is None else {"user": tape})
+        recorder = Recorder(self)
+        observation, _ = self.meet(None, None if tape is None else {"user": tape})
         recorder.begin(observation)
         while recorder.open:
             uniform = None if uniforms is None else float(uniforms[recorder.stage])
@@ -212,18 +247,22 @@ class Inside:
         return recorder.trajectory
 
 
+def harmless(info: dict[str, Any]) -> dict[str, Any]:
+    """The keys that may pass, and of these no more than that they are true."""
+    return {key: True for key in HARMLESS if info.get(key) is True}
+
+
 class Recorder:
     """Writes down one user. What it holds is raw data."""
 
-    __slots__ = ("_inside", "open", "stage", "trajectory")
+    __slots__ = ("_population", "open", "stage", "trajectory")
 
-    def __init__(self, inside: Inside, values: NDArray[np.float64] | None = None) -> None:
-        self._inside = inside
+    def __init__(self, population: Population) -> None:
+        self._population = population
         self.trajectory = Trajectories(
-            np.zeros((1, inside.horizon + 1), dtype=np.int32),
-            np.zeros((1, inside.horizon), dtype=np.int32),
-            np.zeros((1, inside.horizon)),
-            values,
+            np.zeros((1, population.horizon + 1), dtype=np.int32),
+            np.zeros((1, population.horizon), dtype=np.int32),
+            np.zeros((1, population.horizon)),
         )
         self.stage, self.open = 0, False
 
@@ -239,10 +278,10 @@ class Recorder:
 
     def _state_in(self, observation: Any) -> int:
         try:
-            state = self._inside.state_of(observation)
+            state = self._population.state_of(observation)
         except (TypeError, ValueError, IndexError):
             state = -1
-        if not 0 <= state < self._inside.n_states - self._inside.padded:
+        if not 0 <= state < self._population.n_states - self._population.padded:
             self.open = False
             raise BadUserError(
                 "The environment returned an observation outside its observation space, which cannot be counted; "
@@ -252,8 +291,8 @@ class Recorder:
 
     def step(self, action: int, observation: Any, reward: Any, *, ended: bool) -> None:
         """One step; the last one closes the episode, padded where it ended early."""
-        inside, stage = self._inside, self.stage
-        if not 0 <= action < inside.n_actions:
+        population, stage = self._population, self.stage
+        if not 0 <= action < population.n_actions:
             self.open = False
             raise BadUserError("An action is outside the action space; nothing of this user is released.")
         try:
@@ -271,15 +310,16 @@ class Recorder:
         self.trajectory.rewards[0, stage] = reward
         self.trajectory.states[0, stage + 1] = self._state_in(observation)
         self.stage = stage = stage + 1
-        if stage == inside.horizon or ended:
+        if stage == population.horizon or ended:
             self.open = False
-        if ended and stage < inside.horizon:
-            if not inside.padded:
+        if ended and stage < population.horizon:
+            if not population.padded:
                 raise BadUserError(
-                    f"An episode ended before its {inside.horizon} steps were over, and there is no absorbing state "
+                    f"An episode ended before its {population.horizon} steps were over, and there is no absorbing "
+                    f"state "
                     "to wait in; nothing of this user is released. If episodes are shorter, say so with horizon=."
                 )
-            self.trajectory.states[0, stage:] = inside.n_states - 1
+            self.trajectory.states[0, stage:] = population.n_states - 1
 
 
 def _discrete(space: gym.Space[Any], name: str) -> int:

@@ -1,4 +1,4 @@
-"""What is audited, and how it is built."""
+"""The configuration of an audit, and the stack that it describes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from typing import Any
 import gymnasium as gym
 
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.experiments.auditing.users import Maker, summed_there, two_rooms
+from private_rl_gym.experiments.auditing.users import Maker, statistic_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError, plain
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
-__all__ = ["ATTACKS", "Plan", "environment_of", "is_kind", "maker", "plain", "target_of"]
+__all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
 
 ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
-"""What may be tried: white box on one user's release, on a stream after her, on one before her; an agent; one run;
-policies with actions that there are not; a batch closed early."""
+"""The attacks that there are.
+
+White box on one user's release, on a stream after her, on one before her; an agent; one run; policies with actions that
+there are not; a batch closed early.
+"""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is audited, and how: an audit is a pure function of this.
+class AuditConfig:
+    """A stack and attacks on it: an audit is a pure function of this.
 
     Attributes:
         boundary: Its name and options; ``per-step`` is ``LDPPerStep``.
@@ -64,32 +67,32 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration, for JSON."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "make"}
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "make"}
         for name in ("boundary", "inside", "agent", "environment"):
-            found[name] = None if found[name] is None else found[name].to_dict()
-        return found | {"attacks": list(self.attacks)}
+            content[name] = None if content[name] is None else content[name].to_dict()
+        return content | {"attacks": list(self.attacks)}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Plan:
-        """What ``to_dict`` gave."""
+    def from_dict(cls, content: Mapping[str, Any]) -> AuditConfig:
+        """The configuration that ``to_dict`` wrote down."""
         if not isinstance(content, Mapping):
             raise GridError("The configuration of an audit is a table: one that an audit wrote down.")
-        found = dict(content)
-        for name in found:
+        fields = dict(content)
+        for name in fields:
             if name not in cls.__dataclass_fields__ or name == "make":
                 raise GridError(f"An audit has no {name!r}: its configuration is one that an audit wrote down.")
         for name in ("boundary", "inside", "agent", "environment"):
-            if found.get(name) is not None:
-                if not isinstance(found[name], Mapping) or "name" not in found[name]:
+            if fields.get(name) is not None:
+                if not isinstance(fields[name], Mapping) or "name" not in fields[name]:
                     raise GridError(f"{name} must be a table with a name, and options beside it.")
-                options = dict(found[name])
-                found[name] = Choice(options.pop("name"), options)
-        attacks = found.get("attacks", ())
+                options = dict(fields[name])
+                fields[name] = Choice(options.pop("name"), options)
+        attacks = fields.get("attacks", ())
         if not isinstance(attacks, list | tuple):
             raise GridError(f"attacks is {attacks!r}: it must be a list of names.")
-        plan = cls(**{**found, "attacks": tuple(attacks)})
-        plan._check_types()
-        return plan
+        config = cls(**{**fields, "attacks": tuple(attacks)})
+        config._check_types()
+        return config
 
     def _check_types(self) -> None:
         """Refuse values of another kind than what was written down."""
@@ -135,30 +138,30 @@ def _plain_value(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-# Building what is audited --------------------------------------------------------------------------------------------
+# Building the stack --------------------------------------------------------------------------------------------------
 
 
-def target_of(plan: Plan) -> Any:
+def target_of(config: AuditConfig) -> Any:
     """The target, if there is one."""
-    if plan.make is not None:
-        return plan.make
-    if plan.target is None:
+    if config.make is not None:
+        return config.make
+    if config.target is None:
         return None
-    module, colon, name = plan.target.partition(":")
+    module, colon, name = config.target.partition(":")
     if not colon:
-        raise GridError(f"target is {plan.target!r}: write it as module:object.")
+        raise GridError(f"target is {config.target!r}: write it as module:object.")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a module beside whoever calls
     try:
-        found = getattr(importlib.import_module(module), name)
+        target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise GridError(f"target {plan.target!r} cannot be loaded. {type(error).__name__}: {error}") from None
-    if not callable(found):
+        raise GridError(f"target {config.target!r} cannot be loaded. {type(error).__name__}: {error}") from None
+    if not callable(target):
         raise GridError(
-            f"target {plan.target!r} is a {type(found).__name__}: it must be a boundary's or an agent's class, or a "
+            f"target {config.target!r} is a {type(target).__name__}: it must be a boundary's or an agent's class, or a "
             "function (env, users, seed) that returns one."
         )
-    return found
+    return target
 
 
 def is_kind(kind: Any, base: type) -> bool:
@@ -166,24 +169,26 @@ def is_kind(kind: Any, base: type) -> bool:
     return inspect.isclass(kind) and issubclass(kind, base)
 
 
-def maker(plan: Plan) -> Maker:
-    """How the stack of one run is built."""
-    target = target_of(plan)
+def maker(config: AuditConfig) -> Maker:
+    """The function that builds the stack of one run."""
+    target = target_of(config)
     agent: Any = target if is_kind(target, Agent) else None
-    if agent is None and plan.agent is not None:
-        agent = AGENTS.find(plan.agent.name, "agent").kind
-    options = {} if plan.agent is None else dict(plan.agent.options)
+    if agent is None and config.agent is not None:
+        agent = AGENTS.find(config.agent.name, "agent").kind
+    options = {} if config.agent is None else dict(config.agent.options)
     for part in ("boundary", "inside"):
-        choice = getattr(plan, part)
-        if target is None and choice is not None and plain(choice.name) != "perstep":
+        choice = getattr(config, part)
+        if target is None and choice is not None and not per_step(choice):
             BOUNDARIES.find(choice.name, part).check(choice.options, part)
 
     def board(env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
         inner = env
-        if plan.inside is not None:
-            inner = _boundary(plan.inside, None, env, users, seed, statistic)
+        if config.inside is not None:
+            inner = _boundary(config.inside, None, env, users, seed, statistic)
             statistic = "tabular"
-        return _boundary(plan.boundary, target if is_kind(target, gym.Wrapper) else None, inner, users, seed, statistic)
+        return _boundary(
+            config.boundary, target if is_kind(target, gym.Wrapper) else None, inner, users, seed, statistic
+        )
 
     def make(env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
         with warnings.catch_warnings():
@@ -195,14 +200,14 @@ def maker(plan: Plan) -> Maker:
             return target(env, users=users, seed=seed)
         if agent is None:
             return board(env, users, seed, statistic)
-        return agent("TabularPolicy", board(env, users, seed, agent.learns_from), seed=seed, **options)
+        return agent("TabularPolicy", board(env, users, seed, agent.statistic), seed=seed, **options)
 
     return make
 
 
 def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, seed: int, statistic: Any) -> Any:
     options = dict(choice.options)
-    if plain(choice.name) == "perstep":
+    if per_step(choice):
         return (kind or LDPPerStep)(
             env, seed=seed, **{k: v for k, v in options.items() if not (k == "delta" and v == 0.0)}
         )
@@ -213,21 +218,21 @@ def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, see
     if name == "sdp":
         options["batch_size"] = max(1, min(options.get("batch_size", -(-users // 2)), users))
     elif statistic != "tabular" and not isinstance(env, Boundary):
-        options["statistic"] = summed_there(statistic, env)
+        options["statistic"] = statistic_there(statistic, env)
     if name != "open":
         options["seed"] = seed
     return wrapper(env, users=users, **options)
 
 
-def plain(name: str) -> str:
-    """A name, however it is written."""
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+def per_step(choice: Choice) -> bool:
+    """Whether this is ``LDPPerStep``, which sums nothing."""
+    return plain(choice.name) == plain(LDPPerStep.short)
 
 
-def environment_of(plan: Plan, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
-    """Whose users come; in the two rooms for so many stages at least."""
-    if plan.environment is None:
-        return two_rooms(max(plan.horizon, stages), n_actions)
-    entry = ENVIRONMENTS.find(plan.environment.name, "environment")  # a name, never a module to import
-    entry.check(plan.environment.options, "environment")
-    return gym.make(entry.name, **plan.environment.options)
+def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
+    """The environment whose users come; in the two rooms for so many stages at least."""
+    if config.environment is None:
+        return two_rooms(max(config.horizon, stages), n_actions)
+    entry = ENVIRONMENTS.find(config.environment.name, "environment")  # a name, never a module to import
+    entry.check(config.environment.options, "environment")
+    return gym.make(entry.name, **config.environment.options)

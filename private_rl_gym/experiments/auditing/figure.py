@@ -1,0 +1,53 @@
+"""The picture of an audit: both kinds of error of whoever tells two users apart."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from private_rl_gym.experiments.auditing.report import Report
+from private_rl_gym.experiments.figures import look_of, new_axes, plain_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["tradeoff", "tradeoff_figure"]
+
+
+def tradeoff_figure(report: Report) -> Figure:
+    """Both kinds of error of whoever tells two users apart: what the claim leaves, and what attacks reached."""
+    figure, axes = new_axes(f"Audit: {report.claim}")
+    tradeoff(axes, report)
+    return figure
+
+
+def tradeoff(axes: Any, report: Report) -> None:
+    """The same, on axes of somebody's own."""
+    from scipy.special import ndtr, ndtri
+
+    from private_rl_gym.privacy.conversion import gaussian_mu
+
+    claim = report.claim
+    alarms = np.unique(np.concatenate([np.linspace(0.0, 1.0, 400), np.geomspace(1e-4, 1.0, 200)]))
+    if math.isfinite(claim.epsilon):
+        grown = math.exp(claim.epsilon)
+        least = np.maximum(1.0 - claim.delta - grown * alarms, (1.0 - claim.delta - alarms) / grown)
+        least = np.clip(least, 0.0, 1.0)
+        axes.fill_between(alarms, 0.0, least, color="#d9d9d9", lw=0, label="ruled out by the claim")
+        if claim.delta > 0.0 and any(result.gaussian is not None for result in report.results):
+            curve = ndtr(ndtri(1.0 - alarms) - gaussian_mu(claim.epsilon, claim.delta))
+            axes.plot(alarms, curve, ":", color="#555555", lw=1.2, label="Gaussian noise as stated")
+    axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", lw=0.8, label="guessing")
+    for number, result in enumerate(report.results):
+        look, found = look_of(number + 1), result.finding
+        if found is None:
+            continue
+        axes.plot(found.curve[:, 0], found.curve[:, 1], lw=1.2, label=plain_text(result.title), **look)
+        alarm, miss, most_alarms, most_misses = (found.event if result.proved else found.best).rates
+        axes.plot([alarm, most_alarms], [miss, miss], color=look["color"], lw=2.5)
+        axes.plot([alarm, alarm], [miss, most_misses], color=look["color"], lw=2.5)
+        axes.plot(alarm, miss, "o", color=look["color"], ms=5)
+    axes.set(xlabel="false alarms: one user taken for the other", ylabel="misses", xlim=(-0.01, 1.0), ylim=(-0.01, 1.0))
+    axes.legend(frameon=False, fontsize=8, loc="upper right")

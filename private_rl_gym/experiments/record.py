@@ -1,0 +1,72 @@
+"""The record of a finished run: its configuration, what it promised, and its curves."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.experiments.names import GridError
+
+__all__ = ["Record", "StoreError"]
+
+_ABOUT = b"private_rl_gym"
+
+
+class StoreError(GridError):
+    """A directory that is no store, or a file that is no record; nothing was touched."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A finished cell.
+
+    Attributes:
+        key: Its name: the hash of its configuration.
+        about: Configuration, ledger, versions and numbers, ready for JSON.
+        users, regret, noise: Curves: regret after so many users, and the noise in what was released by then.
+    """
+
+    key: str
+    about: dict[str, Any]
+    users: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that was really promised; infinite for nothing."""
+        epsilon = self.about["epsilon"]
+        return float("inf") if epsilon is None else float(epsilon)
+
+    def to_bytes(self) -> bytes:
+        """A Parquet file; the same bytes for the same record."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        about = json.dumps(self.about, sort_keys=True).encode()
+        columns = {"users": self.users, "regret": self.regret, "noise": self.noise}
+        table = pa.table(columns).replace_schema_metadata({_ABOUT: about})
+        content = io.BytesIO()
+        pq.write_table(table, content, compression="zstd")
+        return content.getvalue()
+
+    @classmethod
+    def from_bytes(cls, key: str, content: bytes) -> Record:
+        """The record in a Parquet file; or a sentence."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(io.BytesIO(content))
+            about = json.loads(table.schema.metadata[_ABOUT])
+            users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{key} is no record, or is damaged ({type(error).__name__}): remove the file, and run the sweep again."
+            ) from None
+        return cls(key, about, users, regret, noise)

@@ -1,0 +1,62 @@
+"""Regret while users are served, exactly: the one loop that all experiments share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.envs.finite import FiniteModel
+from private_rl_gym.planning.policy import Policy
+
+__all__ = ["Stretch", "learn_with_regret", "stretches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Users who ran one policy, one after the other.
+
+    Attributes:
+        start, stop: The first of them, and the first after them.
+        policy: What they ran.
+        gap: How far its value is below the best.
+    """
+
+    start: int
+    stop: int
+    policy: Policy
+    gap: float
+
+
+def stretches(agent: Agent, users: int, truth: FiniteModel | None = None) -> Iterator[Stretch]:
+    """Let an agent learn from so many users, policy by policy.
+
+    Args:
+        agent: With a boundary whose environment knows its model, unless ``truth`` is given.
+        users: How many come.
+        truth: The true model.
+    """
+    if agent.board is None:
+        raise ValueError("The agent has no environment: give it one with set_env.")
+    model = truth if truth is not None else agent.board.unwrapped.model  # type: ignore[attr-defined]
+    best, served = model.optimal_value(), 0
+    while served < users:
+        policy = agent.policy
+        gap = best - model.value_of(policy)
+        group = agent.meet(users - served)
+        yield Stretch(served, served + group, policy, gap)
+        served += group
+
+
+def learn_with_regret(agent: Agent, users: int) -> NDArray[np.float64]:  # [user]
+    """Let an agent learn from so many users, and return the regret after each.
+
+    Users come in groups that run one policy, not one by one: the numbers of ``RegretCallback``, faster.
+    """
+    gaps = np.empty(users)
+    for stretch in stretches(agent, users):
+        gaps[stretch.start : stretch.stop] = stretch.gap
+    return np.cumsum(gaps)

@@ -1,0 +1,97 @@
+"""Noise that a trusted party adds to sums, release after release, calibrated to a budget."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.privacy.counting import ContinualNoise
+from private_rl_gym.privacy.errors import GaussianError, LaplaceError, NoError
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
+from private_rl_gym.privacy.statistics import Noise, check_scale
+
+__all__ = ["CentralNoise", "exact", "law_of"]
+
+
+def exact(_grid: float) -> NoError:
+    """The error of one cell where there is no noise."""
+    return NoError()
+
+
+def law_of(counting: ContinualNoise, scale: float, step: int) -> Noise:
+    """The error of one cell of release ``step``, or of the sum of so many batches, given the cell's grid."""
+    if step == 0:
+        return exact
+    if counting.law == "laplace":
+        return partial(LaplaceError, scale, counting.weights(step))
+    if counting.apart:  # every batch is rounded by itself
+        return lambda grid: GaussianError(scale, grid).summed(step)
+    return partial(GaussianError, scale * counting.spread(step))
+
+
+class CentralNoise:
+    """Noise on sums, drawn for every cell at every release, whether or not anyone was there.
+
+    Args:
+        counting: The mechanism by which the noise of one release follows from that of others.
+        scale: Of one standard noise, in real units: what it is calibrated to.
+        grid: ``[cell]``, the unit of each cell.
+        source: The source of all draws.
+    """
+
+    def __init__(self, counting: ContinualNoise, scale: float, grid: NDArray[np.float64], source: NoiseSource) -> None:
+        check_scale(scale, float(grid.min()))
+        self.counting, self.scale, self.grid, self.source = counting, scale, grid, source
+        self._units, self._ones = scale / grid, np.ones(len(grid))
+        self._whole = True
+
+    def check(self) -> None:
+        """Refuse to go on from noise that was interrupted while it was drawn: later releases build on it."""
+        if not self._whole:
+            raise RuntimeError(
+                "Privacy noise was interrupted while it was drawn, and later noise builds on it: nothing more is "
+                "published here. What was published keeps its promise. Build the boundary anew, with a budget of its "
+                "own."
+            )
+
+    def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        """The sums in real units, with the noise of the last of so many further releases.
+
+        Where batches are published apart: the sum of so many further batches, with the noise of all of them.
+        """
+        counting = self.counting
+        if not counting.apart and counting.step + releases > counting.steps:
+            raise RuntimeError(f"Noise is calibrated for {counting.steps} releases: nothing more is published.")
+        self.check()
+        self._whole = counting.apart  # where batches are apart, none builds on another
+        out = sums.astype(np.float64)
+        for number in range(releases):
+            noise = counting.advance(self.source, self._units)
+            if counting.apart or number == releases - 1:  # every batch is rounded by itself
+                _add_rounded(noise, self._units if counting.law == "gaussian" else self._ones, out)
+        out *= self.grid
+        self._whole = True
+        return out
+
+    def law(self, step: int) -> Noise:
+        """The error of one cell of release ``step``, or of the sum of so many batches, given the cell's grid."""
+        return law_of(self.counting, self.scale, step)
+
+    def noises(self, releases: int) -> Noises:
+        """The noise of the first releases, read off the code that draws it."""
+        return [AdditiveNoise(self.counting.matrix(releases), self.scale, self.counting.law)]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The noise that later releases build on. Secret."""
+        return self.counting.arrays()
+
+
+@compiled
+def _add_rounded(noise: Any, units: Any, out: Any) -> None:
+    """Add noise in units of the grid, rounded to whole ones, halves upwards."""
+    for cell in range(len(out)):
+        out[cell] += np.floor(noise[cell] * units[cell] + 0.5)

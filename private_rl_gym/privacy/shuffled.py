@@ -1,0 +1,163 @@
+"""Shuffled batches: each user in one of them, each with the noise of its own users.
+
+* ``ShuffledBits`` - a user's steps as bits, one for each counter
+* ``ShuffledBatches`` - batches that close with as many messages as their promise was made for, or not at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.batches import Batches
+from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.statistics import Noise, TabularCounts
+
+__all__ = ["ShuffledBatches", "ShuffledBits"]
+
+
+class ShuffledBits(TabularCounts):
+    """Counts of which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
+
+    Privacy:
+        Replacing her moves ``moved`` = 2H counters up by one and 2H down (3H with ``separate_visits``).
+        Proof: docs/proofs/tabular-sensitivity.md, docs/proofs/shuffled-bits.md.
+
+    Args:
+        sizes: Horizon, states, actions.
+        separate_visits: Whether visits are counted on their own, as the paper does.
+        bits: Whether rewards are bits already, as everybody knows.
+    """
+
+    def __init__(self, sizes: tuple[int, int, int], *, separate_visits: bool, bits: bool) -> None:
+        super().__init__(*sizes, separate_visits=separate_visits, raw_rewards=True)
+        self.bits = bits
+        self.moved = round(self.l1 / 2.0)
+
+    @property
+    def exact(self) -> TabularCounts:
+        """The counts without rounding."""
+        sizes = self.horizon, self.n_states, self.n_actions
+        return TabularCounts(*sizes, separate_visits=self.separate_visits, raw_rewards=True)
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """Bits are counted one by one."""
+        return read_only(np.ones(self.cells))
+
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
+        """Add the bits of every user."""
+        del ask
+        assert source is not None  # noqa: S101 - rewards are rounded with it
+        uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
+        self._add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
+
+    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
+        """Those of exact counts; rewards that had to be rounded are off by that, too."""
+        laws = super().errors(lambda _: noise(1.0), users)
+        if not self.bits:
+            laws["r"] = CombinedError.of(laws["r"], BoundedError(0.0, 1.0, users / 4.0))
+        return laws
+
+
+class ShuffledBatches(Batches):
+    """Batches of messages, of which the last takes what would be left over, so that none is small.
+
+    Where too many users of a batch vanish they are written off, and those who are left join the next.
+
+    Args:
+        enough: How many messages a batch of so many users needs.
+        refusal: The end of a sentence for whoever wants to close a batch with fewer.
+        arguments, options: Of ``Batches``.
+    """
+
+    def __init__(self, *arguments: Any, enough: Callable[[int], int], refusal: str, **options: Any) -> None:
+        self._needed, self._refusal = enough, refusal
+        self.closed_users = 0  # users in batches that are closed, or written off
+        self.lost = 0  # users of the current batch whose messages never came
+        super().__init__(*arguments, **options)
+
+    @property
+    def size(self) -> int:
+        """Users in the current batch: all who are left, where they would be too few for two."""
+        size = self.asked_size or self.batch_size
+        if self.users is None:
+            return size
+        rest = self.users - self.closed_users
+        return size if rest >= size + self.batch_size or (self.asked_size and rest >= size) else max(rest, 1)
+
+    @property
+    def users_to_release(self) -> int:
+        """How many are missing in the current batch."""
+        return max(1, self.size - self.pending)
+
+    def receive(self, users: Trajectories | None, count: int, ask: Ask | None = None) -> None:
+        """Users leave, and close as many batches as they fill."""
+        if self.users is not None and self.gone + count > self.users:
+            raise RuntimeError(f"Batches are planned for {self.users} users: nobody else is let in.")
+        start = 0
+        while start < count:
+            stop = min(count, start + self.users_to_release)
+            self._take(users, start, stop, ask)
+            start = stop
+            self._close_if_full()
+
+    def lose(self, users: int) -> None:
+        """So many users vanish: nothing of theirs arrives, noise included."""
+        for _ in range(users):
+            self.gone += 1
+            self.pending += 1
+            self.lost += 1
+            self._close_if_full()
+
+    def publish(self) -> None:
+        """Close the current batch, if anyone is in it; a sentence, where that would hide fewer than was promised."""
+        if self.pending and not self._enough():
+            self._write_off()
+        if not self.pending:
+            return
+        if not self._enough():
+            raise ValueError(f"publish() now would shuffle {self.pending} reports, {self._refusal}")
+        self._close()
+
+    def ask_for(self, users: int) -> None:
+        """Make the current batch so large, of which nobody has left yet; or a sentence, if that would hide too few."""
+        if users < self._needed(users):
+            raise ValueError(f"A batch of {users} would shuffle fewer reports than it may, {self._refusal}")
+        super().ask_for(users)
+
+    def _close_if_full(self) -> None:
+        if self.pending < self.size:
+            return
+        if not self._enough():
+            self._write_off()
+        if self.pending >= self.size and self._enough():
+            self._close()
+
+    def _enough(self) -> bool:
+        """Whether as many messages have come as the promise needs."""
+        return self.pending - self.lost >= self._needed(self.pending)
+
+    def _write_off(self) -> None:
+        """Whoever vanished is in no batch; the others go on as if they had just come, and will be noised anew."""
+        lost, self.lost = self.lost, 0
+        self.closed_users += lost
+        self.pending -= lost
+
+    def _close(self) -> None:
+        size = self.pending
+        self._publish(1)
+        self.closed_users += size
+        self.lost = 0
+
+    counters = (*Batches.counters, "closed_users", "lost")
