@@ -20,11 +20,11 @@ reproduce: $(VENV)/.demo  ## Run the built-in grids, one for each paper; first f
 audit: $(VENV)/.demo  ## Audit every boundary, mechanism and calibration at four epsilons; fail if chance does not explain the alarms.
 	$(BIN)/private-rl-gym audit --all --runs 2000 --out audits
 
-test: $(VENV)/.dev lint types imports  ## Run lint, types, contracts between packages, and tests.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive"
+test: $(VENV)/.dev lint types imports  ## Run what belongs before every commit: lint, types, contracts, quick tests.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-all: $(VENV)/.dev  ## Run what takes longest: attacks at every line, ten thousand hostile inputs.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m exhaustive
+test-all: docs  ## Run what takes longer: learners, audits, attacks, kills, Dask, the docs' code, the site.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 lint: $(VENV)/.dev  ## Check style and formatting.
 	$(BIN)/ruff check .
@@ -41,10 +41,7 @@ docs: $(VENV)/.dev  ## Build the site into docs/_build/html, warnings being erro
 	@echo "The site: docs/_build/html/index.html"
 
 bench: $(VENV)/.dev  ## Measure speed, as ratios within one run.
-	$(BIN)/python benchmarks/environments.py
-	$(BIN)/python benchmarks/boundaries.py
-	$(BIN)/python benchmarks/linear.py
-	$(BIN)/python benchmarks/sweeps.py
+	$(BIN)/python benchmarks
 
 bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against a peer, in a virtual environment of its own.
 	$(BIN)/python benchmarks/learners.py

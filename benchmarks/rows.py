@@ -1,4 +1,4 @@
-"""What all benchmarks share: one comparison a row, held against its target."""
+"""What all benchmarks share: one ratio a row, both sides of it measured in the same run, held against its target."""
 
 from __future__ import annotations
 
@@ -14,28 +14,36 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison: what was measured, and the target it is held against; infinity for none."""
+    """One comparison and the target it is held against (infinity for none).
+
+    ``unit`` is ``"times"`` for ratios of two times of one run, which a slow machine does not change, or ``"GB"`` for
+    memory, which it does not change either. Absolute times belong in ``aside``: they give an idea, and nothing is
+    held against them.
+    """
 
     what: str
     measured: float
-    unit: str
-    target: float
-    at_least: bool
+    target: float = math.inf
+    at_least: bool = False
+    unit: str = "times"
+    aside: str = ""
 
     @property
     def met(self) -> bool:
         """Whether the measurement is on the right side of its target."""
-        return self.measured >= self.target if self.at_least else self.measured <= self.target
+        return math.isinf(self.target) or (
+            self.measured >= self.target if self.at_least else self.measured <= self.target
+        )
 
     def __str__(self) -> str:
-        start = f"{self.what:<66} {self.measured:>14,.2f} {self.unit:<13}"
-        if math.isinf(self.target):
-            return start
-        return f"{start} {'>=' if self.at_least else '<='} {self.target:>11,.2f}  {'met' if self.met else 'MISSED'}"
+        line = f"{self.what:<72} {self.measured:>10,.2f} {self.unit:<5}"
+        if not math.isinf(self.target):
+            line += f" {'>=' if self.at_least else '<='} {self.target:>8,.2f}  {'met' if self.met else 'MISSED'}"
+        return f"{line}   ({self.aside})" if self.aside else line
 
 
 def best_of(function: Callable[[], Any], repeats: int = 7) -> float:
-    """The least of several times, which is the one that other processes disturbed least."""
+    """The least of several times, in seconds: the one that other processes disturbed least."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -44,8 +52,15 @@ def best_of(function: Callable[[], Any], repeats: int = 7) -> float:
     return min(times)
 
 
+def ratio(measured: Callable[[], Any], yardstick: Callable[[], Any], repeats: int = 7) -> tuple[float, float]:
+    """How many times as long one thing takes as another, the two alternating, and the seconds of the first."""
+    pairs = [(best_of(measured, 1), best_of(yardstick, 1)) for _ in range(repeats)]
+    seconds = min(first for first, _ in pairs)
+    return seconds / min(second for _, second in pairs), seconds
+
+
 def report(measures: Iterable[Callable[[], Row]]) -> int:
-    """Measure, print row by row, leave the numbers as JSON where asked; 1 if a target is missed."""
+    """Measure all, print row by row, leave the numbers as JSON where asked; 1 if a target was missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     arguments = parser.parse_args()

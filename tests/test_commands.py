@@ -46,6 +46,7 @@ def test_everything_that_can_be_named_is_listed():
     assert "DPUCBVI" in run("list").stdout
 
 
+@pytest.mark.slow
 def test_a_sweep_names_its_figure_and_goes_on_where_it_was(swept):
     grid, store, done = swept
     assert f"The figure: {store / 'grid' / 'regret.png'}" in done.stdout
@@ -57,6 +58,7 @@ def test_a_sweep_names_its_figure_and_goes_on_where_it_was(swept):
     assert "6 cells, 2 to run" in more.stderr
 
 
+@pytest.mark.slow
 def test_tables_plots_and_records_are_shown(swept, tmp_path):
     grid, store, _ = swept
     assert run("table", grid, "--store", store).stdout.startswith("| learner | true epsilon |")
@@ -130,6 +132,7 @@ def test_what_is_wrong_gets_a_sentence_and_exit_code_2(arguments, sentence, tmp_
     assert not list(tmp_path.iterdir())  # nothing touched
 
 
+@pytest.mark.slow
 def test_a_sweep_with_a_failure_says_so_and_exits_with_1(tmp_path, monkeypatch):
     from private_rl_gym.experiments import cell as cells
 
@@ -174,6 +177,7 @@ def test_names_are_completed():
     assert [name for name, _ in BOUNDARIES.complete("")] == ["open", "jdp", "ldp", "sdp"]
 
 
+@pytest.mark.slow
 def test_damaged_records_get_a_sentence(swept):
     grid, store, _ = swept
     record = min(store.glob("records/*/*.parquet"))
@@ -185,6 +189,7 @@ def test_damaged_records_get_a_sentence(swept):
         assert record.stem in done.stderr
 
 
+@pytest.mark.slow
 def test_dollars_in_labels_are_dollars(tmp_path):
     grid = tmp_path / "grid.toml"
     grid.write_text(GRID.replace("[[runs]]", "[[runs]]\nlabel = 'costs $\\frac{$'", 1))

@@ -41,6 +41,7 @@ def run(source, names):
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_on_a_page_runs_and_keeps_its_promises(page):
     names = {}

@@ -1,14 +1,14 @@
 """The learners: functions from releases to policies, with Stable-Baselines3's ``learn`` and ``predict``.
 
-* ``Agent`` - what they share
+* ``Agent`` - the base class
 * ``UCBVI``, ``UBEV``, ``PSRL`` - non-private references: two kinds of optimism, and posterior sampling
 * ``PUCB`` - UBEV on private counters
 * ``PrivateUCBVI``, ``PrivateUCBPO`` - value iteration and policy optimisation with a Hoeffding bonus on private counts
 * ``DPUCBVI`` - the private Bernstein bonus
 * ``PrivateLinOptVI``, ``PrivateLinOptPO`` - linear mixtures, by value iteration or policy optimisation
-* ``UCRLVTR``, ``OPPO`` - what they are around exact moments
-* ``SDPPE``, ``APEVE`` - policy elimination in batches, and what it is around exact sums
-* ``RLSVI`` - exploration by noise, which is a guarantee of its own
+* ``UCRLVTR``, ``OPPO`` - the same for exact moments
+* ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
+* ``RLSVI`` - exploration by noise, which gives a guarantee of its own
 """
 
 from __future__ import annotations

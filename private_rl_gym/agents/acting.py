@@ -1,4 +1,4 @@
-"""From observations to actions, with Stable-Baselines3's conventions for one and for many."""
+"""Actions for observations, with Stable-Baselines3's conventions for one and for several users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Actor"]
 
 
 class Actor:
-    """Reads stages and states out of observations, and asks the agent's policy."""
+    """Reads stages and states from observations, and takes actions from the agent's policy."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -30,7 +30,7 @@ class Actor:
         *,
         deterministic: bool,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Actions, and the stages that come next."""
+        """The actions, and the next stages."""
         agent = self._agent
         observations = np.asarray(observation)
         timed = isinstance(agent.observation_space, gym.spaces.MultiDiscrete)

@@ -1,4 +1,4 @@
-"""The common part of all learners: Stable-Baselines3's habits around one function, ``plan(release) -> Policy``."""
+"""The base class of all learners: Stable-Baselines3's methods around one function, ``plan(release) -> Policy``."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ class Agent(ABC):
     """A function from releases to policies, with Stable-Baselines3's ``learn`` and ``predict``.
 
     An agent meets users through ``board.serve`` and learns from ``board.release``; it never touches a trajectory.
-    Handed an environment without a boundary, it puts an ``OpenBillboard`` around it and says that this run is not
-    private. What it logs, saves and prints comes from releases alone.
+    Around an environment without a boundary it puts an ``OpenBillboard``, and says that the run is not private.
+    Everything that it logs, saves and prints comes from releases alone.
 
     Args:
-        policy: ``"TabularPolicy"``, where Stable-Baselines3's agents name their policy.
+        policy: ``"TabularPolicy"``; the argument exists because Stable-Baselines3's agents have it.
         env: A boundary, an environment, the id of one, or a ``VecEnv`` of one of these.
         beta: Probability with which confidence bounds may fail.
         verbose: 0 for no output, 1 for logs.
         tensorboard_log: A folder for TensorBoard, which has to be installed.
-        seed: Of the agent's own randomness; the environment's and the noise's are theirs.
+        seed: Seed of the agent's own randomness. The environment and the noise have their own.
     """
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
-    """Names of the constructor's arguments that a saved agent is built again with."""
+    """Names of the constructor's arguments that are saved, to rebuild the agent when it is loaded."""
 
     keeps_policy: ClassVar[bool] = True
-    """Whether a loaded agent acts by the policy that it learned until another board says something new."""
+    """Whether a loaded agent keeps the policy that it learned until another board publishes something new."""
 
     private: ClassVar[bool] = True
-    """Whether it is for users behind a boundary: then it warns where there is none."""
+    """Whether the agent is made for users behind a boundary; it then warns if there is none."""
 
     statistic: ClassVar[str] = "tabular"
     """The sums that its boundary has to publish: ``"tabular"`` counts or ``"linear"`` moments."""
 
     plans_batches: ClassVar[bool] = False
-    """Whether it plans its own batches, and so needs a boundary that publishes every batch by itself."""
+    """Whether the agent plans its own batches, and so needs a boundary that publishes every batch by itself."""
 
     secret_randomness: ClassVar[bool] = False
-    """Whether the agent's own randomness protects users: then it is not saved, unless a seed has given it away."""
+    """Whether the agent's own randomness protects users. If so, it is saved only if a seed was given anyway."""
 
     def __init__(
         self,
@@ -91,25 +91,25 @@ class Agent(ABC):
         self.action_space: gym.Space[Any] | None = None
         self.board: Boundary | None = None
         self._policy: Policy | None = None
-        self._ask: Ask | None = None  # what goes along with it
+        self._ask: Ask | None = None  # the request that belongs to it
         self._planned: int | None = None  # the version that the policy was planned from
         self._identity: str | None = None  # of the board that was met last; a restored one has another
         self._loaded: tuple[str | None, dict[str, NDArray[Any]], int | None, Policy | None] | None = None
-        self._in_episode = False  # callbacks hear of a user's steps: her policy is the current one
+        self._in_episode = False  # callbacks are called for a user's steps: her policy is the current one
         self._vec_env: VecEnv | None = None
         self._actor, self._logs = Actor(self), Logs(self)
         self.set_random_seed(seed)
         if env is not None:
             self.set_env(env)
 
-    # What an agent writes --------------------------------------------------------------------------------------------
+    # Methods for agents to define ------------------------------------------------------------------------------------
 
     @abstractmethod
     def plan(self, release: Any) -> Policy:
-        """The policy for the users to come, from what has been released."""
+        """The policy for the next users, given the newest release."""
 
     def request(self) -> Ask | None:
-        """What users who run the plan are asked for beside their actions; nothing, for most agents."""
+        """The request to users who run the plan, besides their actions; None for most agents."""
         return None
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -117,18 +117,19 @@ class Agent(ABC):
         return {}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up the arrays of ``state``."""
+        """Restore the arrays of ``state``."""
         del arrays
 
     def prepare(self) -> None:  # noqa: B027 - most agents have nothing to prepare
-        """Called when an environment is set: sizes are known from here on."""
+        """Prepare for a new environment. Called when it is set, as soon as its sizes are known."""
 
     # The environment -------------------------------------------------------------------------------------------------
 
     def set_env(self, env: gym.Env[Any, Any] | VecEnv | str, force_reset: bool = True) -> None:
-        """Learn from another environment, with the sizes of the last one if there was one.
+        """Learn from another environment. If there was one before, sizes must be equal.
 
-        ``force_reset`` is Stable-Baselines3's: a boundary meets a new user at every start, whatever it says.
+        ``force_reset`` is an argument of Stable-Baselines3 without effect here: a boundary always starts with a new
+        user.
         """
         del force_reset
         single = single_env(env)
@@ -168,7 +169,7 @@ class Agent(ABC):
             self._meet(board, acts_on=loaded)
 
     def _settle(self, board: Boundary) -> None:
-        """Let the boundary publish what this agent needs, where that was left open; or a sentence."""
+        """Let the boundary publish what this agent needs, if that was left open. Raises ValueError if it does not."""
         board.settle(self.statistic, apart=self.plans_batches)
         kind = type(board).__name__
         if board.statistic.name != self.statistic:
@@ -184,9 +185,9 @@ class Agent(ABC):
             )
 
     def _meet(self, board: Boundary, *, acts_on: bool) -> None:
-        """Learn from these sums from now on; where they are those that a saved agent learned from, go on with it.
+        """Learn from the sums of this board from now on. If a loaded agent learned from them before, it continues.
 
-        With ``acts_on`` it acts as it learned to, until there is something new.
+        With ``acts_on``, an agent with ``keeps_policy`` keeps its policy until there is a new release.
         """
         self._identity = board.identity
         self.prepare()
@@ -200,7 +201,7 @@ class Agent(ABC):
             self._policy = self._planned = None
 
     def get_env(self) -> VecEnv | None:
-        """The environment as Stable-Baselines3's callbacks expect it; the ``VecEnv`` that was handed in, if one was."""
+        """The environment as a ``VecEnv`` for Stable-Baselines3's callbacks: the given one, if one was given."""
         if self.board is None:
             return None
         if self._vec_env is None:
@@ -215,22 +216,22 @@ class Agent(ABC):
         return
 
     def set_random_seed(self, seed: int | None = None) -> None:
-        """Begin the agent's own streams of randomness anew: one to learn with, one for ``predict``."""
+        """Restart the agent's own random streams: one for learning, and one for ``predict``."""
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"agent")))
         self._predict_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"predict")))
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise to users against whoever sees what this agent learned: the ledger's strongest one."""
+        """The guarantee to users against anyone who sees what this agent learned: the strongest in the ledger."""
         return self._board.ledger.outside
 
     def streams(self) -> dict[str, np.random.Generator]:
-        """Generators of the agent's own, to be saved where they may be."""
+        """The agent's own generators, to be saved where ``secret_randomness`` allows it."""
         return {"rng": self.rng}
 
     @property
     def horizon(self) -> int:
-        """Steps of a user's episode."""
+        """Number of steps in a user's episode."""
         return self._board.sizes[0]
 
     @property
@@ -241,14 +242,14 @@ class Agent(ABC):
 
     @property
     def ask(self) -> Ask | None:
-        """What users who run the current policy are asked for beside their actions."""
+        """The request to users who run the current policy, besides their actions."""
         return self._ask
 
     # Learning --------------------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
-        """The policy of the next user; while callbacks hear of a user's steps, hers."""
+        """The policy of the next user; while callbacks are called for a user's steps, the policy of that user."""
         if self._policy is not None and (self._in_episode or self.board is None):
             return self._policy
         self._plan_if_new()
@@ -256,11 +257,11 @@ class Agent(ABC):
         return self._policy
 
     def best_policy(self) -> Policy:
-        """The policy that ``predict`` plays: the current one, unless the agent explores by others than its best."""
+        """The policy that ``predict`` plays: the current one, unless the agent explores with other policies."""
         return self.policy
 
     def _plan_if_new(self) -> None:
-        if self._board.identity != self._identity:  # it went on from a saved state since
+        if self._board.identity != self._identity:  # the board has continued from a saved state
             self._meet(self._board, acts_on=True)
         release = self._board.release
         if self._policy is None or release.version != self._planned:
@@ -268,18 +269,18 @@ class Agent(ABC):
             self._send(self.request())
 
     def _send(self, ask: Ask | None) -> None:
-        """Ask this of users, also of those who come by reset."""
+        """Send this request to users, also to those who come by ``reset``."""
         self._ask = ask
         if ask is not None:
             self._board.ask = ask
 
     def users_to_come(self) -> int:
-        """How many users run the current policy before there may be another."""
+        """The number of users who run the current policy before it may change."""
         return self._board.users_to_release
 
     def meet(self, users: int) -> int:
-        """Let users run the current policy until there may be another, at most so many; how many did."""
-        self._plan_if_new()  # only then it is known for how many
+        """Let at most this many users run the current policy, until it may change. Returns the number who did."""
+        self._plan_if_new()  # users_to_come is known only after that
         group = self._serve(min(users, self.users_to_come()))
         self.num_timesteps += group * self.horizon
         return group
@@ -287,7 +288,7 @@ class Agent(ABC):
     def _serve(self, users: int) -> int:
         self._plan_if_new()
         assert self._policy is not None  # noqa: S101 - planned just now
-        self._loaded = None  # from here on it knows more than what was saved
+        self._loaded = None  # from now on the agent knows more than was saved
         return self._board.serve(self._policy, users, self._ask, rng=self.rng)
 
     def learn(
@@ -299,15 +300,15 @@ class Agent(ABC):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """Serve users until so many steps have been taken, planning anew at every release.
+        """Serve users for a number of steps, with a new plan after every release.
 
         Args:
-            total_timesteps: Steps, of which every user takes H; a last user who has begun goes on to her end.
+            total_timesteps: Number of steps. Every user takes H; the last one finishes her episode in any case.
             callback: Stable-Baselines3's callbacks, called at every step.
-            log_interval: Releases between two logs; None for none.
+            log_interval: Number of releases between two logs; None for no logs.
             tb_log_name: Name of the run in TensorBoard; by default the agent's.
-            reset_num_timesteps: Count from 0; else go on counting.
-            progress_bar: Show progress, with the time that is left.
+            reset_num_timesteps: Whether to count steps from 0; else the count continues.
+            progress_bar: Whether to show progress, with the time that is left.
         """
         board, horizon = self._board, self.horizon
         if reset_num_timesteps:
@@ -350,15 +351,15 @@ class Agent(ABC):
         return self._logs.logger
 
     def set_logger(self, logger: Logger) -> None:
-        """Log elsewhere."""
+        """Use another logger."""
         self._logs.use(logger)
 
     def dump_logs(self) -> None:
-        """Log now: what SB3's LogEveryNTimesteps calls."""
+        """Log now. Stable-Baselines3's LogEveryNTimesteps calls this."""
         self._logs.write()
 
     def progress(self) -> dict[str, float]:
-        """Numbers of the plan, for the logs."""
+        """Numbers about the plan, for the logs."""
         return {}
 
     # Acting ----------------------------------------------------------------------------------------------------------
@@ -370,10 +371,11 @@ class Agent(ABC):
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
-        """Actions for one observation, or for one of each of several users.
+        """Actions for one observation, or for the observations of several users.
 
-        Policies depend on the stage. It is carried in ``state``, as recurrent policies carry theirs: hand back what
-        was returned, and say where episodes start. Observations that show the stage need no state.
+        Policies depend on the stage, which is passed in ``state``, as recurrent policies pass their own. Give each call
+        the state that the last one returned, and say in ``episode_start`` where episodes start. Observations that
+        contain the stage need no state.
         """
         actions, stages = self._actor.act(observation, state, episode_start, deterministic=deterministic)
         return actions, (stages,)
@@ -381,10 +383,10 @@ class Agent(ABC):
     # Files -----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str] | IO[bytes], exclude: Iterable[str] | None = None) -> None:
-        """Write the agent to a zip of JSON and arrays: what it learned from releases, and nothing of the boundary.
+        """Save the agent as a zip of JSON and arrays: what it learned from releases, and nothing of the boundary.
 
         Args:
-            path: A file's name, ending in ``.zip`` unless it says otherwise, or an open binary file.
+            path: A file name, which gets the ending ``.zip`` if it has none, or an open binary file.
             exclude: Names of the constructor's arguments to leave out; they take their defaults when it is loaded.
         """
         storage.save(self, path, frozenset(exclude or ()))
@@ -400,14 +402,14 @@ class Agent(ABC):
         force_reset: bool = True,
         **options: Any,
     ) -> Self:
-        """Read a saved agent, without pickle.
+        """Load a saved agent, without pickle.
 
         Args:
-            path: What it was saved to.
-            env: What it goes on with.
-            device: Stable-Baselines3's; there is nothing here that a device could hold.
+            path: The file that it was saved to.
+            env: The environment to continue with.
+            device: An argument of Stable-Baselines3 without effect here.
             custom_objects: Arguments of the constructor to use in place of the saved ones.
-            print_system_info: Print Stable-Baselines3's description of this system.
+            print_system_info: Whether to print Stable-Baselines3's description of this system.
             force_reset: As in ``set_env``.
             options: Further arguments of the constructor, in place of the saved ones.
         """

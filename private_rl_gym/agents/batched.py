@@ -1,7 +1,7 @@
 """Learners that plan their own batches, each written from top to bottom as in its paper.
 
-* ``Batch`` - a request: who runs what, and what all of them are asked for
-* ``BatchedAgent`` - a generator of batches, which receives the release of each
+* ``Batch`` - the policies of a batch, the number of users for each, and the request to all of them
+* ``BatchedAgent`` - an agent that generates batches and receives the release of each
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from private_rl_gym.privacy.errors import ErrorLaw
 __all__ = ["Batch", "BatchedAgent"]
 
 ENDLESS = 2**40
-"""So many users run the last policy."""
+"""Number of users who run the final policy: more than will ever come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +32,9 @@ class Batch:
     """Users whose sums are published together.
 
     Attributes:
-        runs: Pairs (policy, users): so many users run each policy, one after the other.
-        ask: What all of them are asked for beside actions.
-        deploy: The best policy that is known by now: what ``predict`` plays. By default the first of ``runs``.
+        runs: Pairs (policy, users) in order: each policy, and the number of users who run it.
+        ask: The request to all of them besides their actions.
+        deploy: The best policy that is known so far, which ``predict`` plays. By default the first of ``runs``.
     """
 
     runs: Sequence[tuple[Policy, int]]
@@ -48,28 +48,27 @@ class Batch:
 
     @property
     def users(self) -> int:
-        """How many users it takes."""
+        """Number of users in the batch."""
         return sum(count for _, count in self.runs)
 
 
 class BatchedAgent(Agent):
-    """A learner that is a generator of batches: it yields a request, and receives the release of exactly these users.
+    """A learner written as a generator: it yields a batch, and receives the release of exactly the users in it.
 
-    The generator is a function of sizes, ``known_users``, ``plan_rng`` and the releases that it received, and of
-    nothing else: a
-    saved agent is the list of these releases, and is restored by running the generator again.
+    The generator depends on sizes, ``known_users``, ``plan_rng`` and the releases that it received, and on nothing
+    else. So a saved agent is the list of these releases, and is restored by running the generator again.
     """
 
     plans_batches = True
-    keeps_policy = False  # users run a place in a batch, not a policy
+    keeps_policy = False  # users run the policy at their place in a batch
     statistic: ClassVar[str] = "tabular"
 
     @abstractmethod
     def batches(self) -> Generator[Batch, Any, Policy]:
-        """The algorithm. What it returns is run by all users to come."""
+        """The algorithm. All later users run the policy that it returns."""
 
     def prepare(self) -> None:
-        """Begin anew: with all users that the boundary has left, and a stream of randomness of its own."""
+        """Begin again, with all users that may still come and a random stream for planning."""
         self.known_users = self._board.users_left
         sequence = np.random.SeedSequence(self.seed, spawn_key=tuple(b"plan"))
         self._begin(np.random.PCG64(sequence).state)
@@ -105,7 +104,7 @@ class BatchedAgent(Agent):
         return self._current()
 
     def _plan_if_new(self) -> None:
-        if self._board.identity != self._identity:  # it went on from a saved state since
+        if self._board.identity != self._identity:  # the board has continued from a saved state
             self._meet(self._board, acts_on=True)
         self._policy = self._current()
         self._send(self.request())
@@ -124,11 +123,11 @@ class BatchedAgent(Agent):
         return self._batch.runs[min(self._place, len(self._batch.runs) - 1)][0]
 
     def request(self) -> Ask | None:
-        """That of the current batch."""
+        """The request of the current batch."""
         return None if self._batch is None else self._batch.ask
 
     def users_to_come(self) -> int:
-        """Those who run the current policy."""
+        """The number of users who still run the current policy."""
         if self._batch is None:
             return ENDLESS
         if self._place == len(self._batch.runs):  # the batch is not closed yet
@@ -139,7 +138,7 @@ class BatchedAgent(Agent):
         self._plan_if_new()
         batch, board = self._batch, self._board
         if batch is not None and self._since is None:  # its first users
-            board.publish()  # whoever is there of others
+            board.publish()  # users of others who have come before
             self._since = board.release.version
             left = board.users_left
             board.begin_batch(batch.users if left is None else min(batch.users, left))
@@ -152,11 +151,11 @@ class BatchedAgent(Agent):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is explored any more."""
+        """Whether exploration has ended."""
         return self._batch is None
 
     def best_policy(self) -> Policy:
-        """The policy that one would deploy by now. Users to come may still explore."""
+        """The best policy that is known so far. Later users may still explore."""
         if self.board is None:
             return self.policy
         current = self.policy
@@ -165,11 +164,11 @@ class BatchedAgent(Agent):
     # Files -----------------------------------------------------------------------------------------------------------
 
     def streams(self) -> dict[str, np.random.Generator]:
-        """The stream that users' actions are drawn from; planning has one of its own, and begins it anew."""
+        """The generator of users' actions. The one for planning is not included: a loaded agent starts it again."""
         return {"rng": self.rng}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that was received, and the place in the current batch."""
+        """All releases that were received, and the place in the current batch."""
         if self.board is None:
             return {}
         about = {
@@ -195,7 +194,7 @@ class BatchedAgent(Agent):
         return arrays
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Run the generator again, on the releases that it received."""
+        """Run the generator again, with the releases that it received."""
         if not arrays or self.board is None:
             return
         about = json.loads(arrays["about"].tobytes())
@@ -233,7 +232,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(state: Any) -> Any:
-    """A generator's state, checked by trying it."""
+    """The state of a generator, checked by setting it in another one."""
     trial = np.random.PCG64(0)
     trial.state = state
     return trial.state

@@ -18,19 +18,19 @@ __all__ = ["DPUCBVI", "practical_plan", "theorem_plan"]
 
 
 class DPUCBVI(Optimist):
-    """UCBVI for noisy counts: counts are projected to valid ones, and the bonus knows how noisy they are.
+    """UCBVI for noisy counts: counts are projected to valid ones, and the bonus allows for their noise.
 
-    Qiao, Wang: Near-Optimal Differentially Private Reinforcement Learning, 2023, algorithm 1 and theorem 4.1. Around
-    exact counts it is ``UCBVI(variant="bernstein")``, number for number.
+    Qiao, Wang: Near-Optimal Differentially Private Reinforcement Learning, 2023, algorithm 1 and theorem 4.1. With
+    exact counts it gives exactly the numbers of ``UCBVI(variant="bernstein")``.
 
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard`` (the central privatizer), ``LDPUserSide`` (the local one), or any other board.
         constants: ``"theory"`` for algorithm 1 as printed, where E is four times the release's error bound at beta / 3;
-            ``"practical"`` for ``bonus_scale`` times the first two terms, with counts below twice their noise taken for
-            unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+            ``"practical"`` for ``bonus_scale`` times the first two terms, with counts below twice their noise treated
+            as unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
-        noise_scale: The multiplier of its margin for noise.
+        noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
@@ -85,7 +85,7 @@ def theorem_plan(
         r: Sums of rewards.
         iota: The logarithm in every term.
         E: A bound on the error of counts.
-        previous: The plan before.
+        previous: The previous plan.
     """
     top = np.full(n.shape, np.inf) if previous is None else previous.q
     return Plan(*_algorithm_1(n, m, r, iota, E, top))
@@ -147,7 +147,7 @@ def practical_plan(
     noise: float = 0.0,
     unknown_below: float = 0.0,
 ) -> Plan:
-    """A part of the first two terms of the bonus, a margin for noise, and values of at most H - h.
+    """A plan by a part of the first two terms of the bonus, a margin for noise, and values of at most H - h.
 
     Args:
         n: Visits, the sums of ``m`` over next states.
@@ -156,7 +156,7 @@ def practical_plan(
         iota: The logarithm in both terms.
         scale: Their multiplier.
         noise: The margin is noise (H - h) / N.
-        unknown_below: Visits up to which a cell is worth H - h, whatever was seen.
+        unknown_below: Visits up to which the value of a cell is H - h, whatever was observed.
     """
     return Plan(*_practical(n, m, r, iota, scale, noise, unknown_below))
 

@@ -1,4 +1,4 @@
-"""What users hand to an agent, made into what it works with."""
+"""Checks and conversions of the arguments that agents are given."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["single_env", "users_of"]
 
 
 def users_of(total_timesteps: Any, horizon: int) -> int:
-    """How many users take so many steps."""
+    """The number of users who take this number of steps, rounded up."""
     number = total_timesteps if isinstance(total_timesteps, int | float | np.number) else math.nan
     if not (math.isfinite(number) and number > 0) or isinstance(total_timesteps, bool):
         raise ValueError(
@@ -25,7 +25,7 @@ def users_of(total_timesteps: Any, horizon: int) -> int:
 
 
 def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
-    """The one environment in what was handed over."""
+    """The environment that was given by itself, by its id, or alone in a ``VecEnv``."""
     if isinstance(env, str):
         return gym.make(env)
     if isinstance(env, gym.Env):

@@ -25,9 +25,9 @@ __all__ = ["OPPO", "UCRLVTR", "LinearOptimist", "PrivateLinOptPO", "PrivateLinOp
 
 
 class LinearOptimist(Optimist):
-    """What both have in common: two regressions a stage, each with a bonus for what is uncertain.
+    """The base class of linear agents: two regressions for each stage, each with a bonus for uncertainty.
 
-    Lambda is the released Gram matrix, shifted until it is positive definite whatever the noise; theta = Lambda^-1 u;
+    Lambda is the released Gram matrix, shifted to be positive definite whatever the noise; theta = Lambda^-1 u;
     and the bonus beta |phi|_{Lambda^-1} allows for sampling, for the shift, and for the noise in u.
     """
 
@@ -51,11 +51,11 @@ class LinearOptimist(Optimist):
         super().__init__(policy, env, **options)
 
     def request(self) -> Values | None:
-        """The optimistic values, of which users report moments."""
+        """The optimistic values, whose moments users report."""
         return None if self._plan is None else Values(self._plan.v)
 
     def regressions(self, release: LinearRelease) -> tuple[Regression, Regression]:
-        """Of the next value on phi, and of the reward on varphi, with the widths of their confidence sets."""
+        """Regressions of the next value on phi and of the reward on varphi, with widths of confidence sets."""
         known, horizon = release.features, len(release.gram_p)
         tops = np.arange(horizon - 1.0, -1.0, -1.0)
         return (
@@ -97,7 +97,7 @@ class LinearOptimist(Optimist):
         return self._plan
 
     def progress(self) -> dict[str, float]:
-        """How large values still are, rows of the table longer than stated, and where noise was above the shift."""
+        """The largest value, and numbers of rows longer than stated and of regressions with noise above the shift."""
         if not isinstance(self._plan, Optimism):  # none yet, or one that was saved
             return super().progress()
         numbers = {"plan/scaled_rows": float(self._plan.scaled), "plan/raised_shifts": float(self._plan.raised)}
@@ -114,7 +114,7 @@ class PrivateLinOptVI(LinearOptimist):
         env: A boundary with ``statistic="linear"``, or an environment that knows features of its own.
         constants: ``"theory"`` for the constants of lemma 3.1, with which values are optimistic with probability 1 -
             beta; ``"practical"`` for ``bonus_scale`` times half the largest value and the root of the shift, with
-            values cut to the range of those that may follow.
+            values cut to the range of values of possible next states.
         bonus_scale: The multiplier of a practical bonus.
         shift_scale: The shift of a practical plan, in typical norms of the noise; theory's is two bounds on that norm.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -131,22 +131,23 @@ class PrivateLinOptVI(LinearOptimist):
     """
 
     def plan(self, release: LinearRelease) -> Policy:
-        """Greedy for optimistic values, which are sent along."""
+        """The policy that is greedy for the optimistic values, which users receive with it."""
         return self._evaluate(release).policy
 
 
 class PrivateLinOptPO(LinearOptimist):
-    """Policy optimisation on private moments: evaluate the policy, and move it towards what looks better.
+    """Policy optimisation on private moments: evaluate the policy, and move it towards the actions that look better.
 
     The policy starts uniform and is stochastic throughout; pi becomes pi exp(eta Q), normalised, in logarithms.
 
     Args:
         policy: ``"TabularPolicy"``.
         env: As in ``PrivateLinOptVI``.
-        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
-            board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
-        eta_scale: Multiplies the default step; the theory's is 1, and slow. By default 60, and 1 with
-            ``constants="theory"``.
+        eta: The step size; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``. K is the number of releases that the
+            board was built for; where any number of users may come, it is that of a million users, and it is better to
+            give ``users=`` or ``eta=``.
+        eta_scale: Multiplies the default step size. By default 60; or 1, as in theory, with ``constants="theory"``,
+            which learns slowly.
         constants: As in ``PrivateLinOptVI``.
         bonus_scale: As in ``PrivateLinOptVI``.
         shift_scale: As in ``PrivateLinOptVI``.
@@ -177,11 +178,11 @@ class PrivateLinOptPO(LinearOptimist):
 
     @property
     def step_size(self) -> float:
-        """Eta."""
+        """The step size eta."""
         return self._mirror.step_size
 
     def plan(self, release: LinearRelease) -> Policy:
-        """One mirror step by the last evaluation, and the evaluation of what that gives."""
+        """Take one mirror step by the last evaluation, and evaluate the new policy."""
         mirror = self._mirror
         known = self._plan if mirror.logits is not None else None
         probabilities = mirror.begin() if known is None else mirror.improve(known.q)
@@ -189,11 +190,11 @@ class PrivateLinOptPO(LinearOptimist):
         return mirror.policy()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The policy, and the evaluation that the next one follows from."""
+        """The policy, and the evaluation from which the next one is made."""
         return {**super().state(), **self._mirror.state()}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up a saved policy."""
+        """Restore a saved policy."""
         super().set_state(arrays)
         if arrays:
             self._mirror.set_state(arrays)
@@ -206,7 +207,7 @@ def _exact(release: LinearRelease) -> LinearRelease:
 
 
 class UCRLVTR(PrivateLinOptVI):
-    """Private-LinOpt-VI's non-private parent: the same planning, for exact moments.
+    """The non-private algorithm behind Private-LinOpt-VI: the same planning, for exact moments.
 
     Ayoub, Jia, Szepesvari, Wang, Yang: Model-Based Reinforcement Learning with Value-Targeted Regression, 2020.
     """
@@ -214,12 +215,12 @@ class UCRLVTR(PrivateLinOptVI):
     private = False
 
     def plan(self, release: LinearRelease) -> Policy:
-        """A fixed ridge: noise, if there is any, is not known to this agent."""
+        """Plan with a fixed ridge. This agent ignores noise, if there is any."""
         return super().plan(_exact(release))
 
 
 class OPPO(PrivateLinOptPO):
-    """Private-LinOpt-PO's non-private parent, with rewards learned from what users are paid.
+    """The non-private algorithm behind Private-LinOpt-PO, with rewards that are learned from those of users.
 
     Cai, Yang, Jin, Wang: Provably Efficient Exploration in Policy Optimization, 2020.
     """
@@ -227,5 +228,5 @@ class OPPO(PrivateLinOptPO):
     private = False
 
     def plan(self, release: LinearRelease) -> Policy:
-        """A fixed ridge: noise, if there is any, is not known to this agent."""
+        """Plan with a fixed ridge. This agent ignores noise, if there is any."""
         return super().plan(_exact(release))

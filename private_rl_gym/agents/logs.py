@@ -1,4 +1,4 @@
-"""What an agent logs, through Stable-Baselines3's logger: from releases alone."""
+"""Logs of an agent, by Stable-Baselines3's logger and from releases alone."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["Logs"]
 
 
 class Logs:
-    """An agent's logger, made when it is first needed."""
+    """An agent's logger, created when first needed."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._logger: Logger | None = None
-        self._own = True  # whether learn may put another in its place
+        self._own = True  # whether learn may replace it
         self._started, self._first = time.perf_counter(), 0
 
     @property
     def wanted(self) -> bool:
-        """Whether anyone reads them."""
+        """Whether there is a logger."""
         return self._logger is not None
 
     @property
     def logger(self) -> Logger:
-        """Stable-Baselines3's, quiet if nothing else was asked for."""
+        """Stable-Baselines3's logger; one without output if no other was set."""
         if self._logger is None:
             from stable_baselines3.common.logger import configure
 
@@ -38,11 +38,11 @@ class Logs:
         return self._logger
 
     def use(self, logger: Logger) -> None:
-        """Log there, from now on."""
+        """Use this logger from now on."""
         self._logger, self._own = logger, False
 
     def begin(self, name: str, *, reset: bool) -> None:
-        """A run begins."""
+        """Begin the logs of a run."""
         agent = self._agent
         self._started, self._first = time.perf_counter(), agent.num_timesteps
         if self._own and (agent.verbose or agent.tensorboard_log):
@@ -51,14 +51,14 @@ class Logs:
             self._logger = configure_logger(agent.verbose, agent.tensorboard_log, name, reset)
 
     def write(self) -> None:
-        """One entry."""
+        """Write one entry."""
         agent, logger = self._agent, self.logger
         release = agent._board.release
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logger.record("time/total_timesteps", agent.num_timesteps, exclude="tensorboard")
         logger.record("time/users", agent.num_timesteps // agent.horizon)
         if not (math.isfinite(agent._board.ledger.epsilon) or agent.secret_randomness):
-            # How long users took tells about them: only where nothing is promised.
+            # The time that users took reveals something about them: logged only where there is no guarantee.
             logger.record("time/fps", int((agent.num_timesteps - self._first) / seconds))
         logger.record("release/version", release.version)
         logger.record("release/noise_std", release.noise_std[release.headline])

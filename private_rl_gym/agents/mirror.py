@@ -22,10 +22,10 @@ class MirrorDescent:
     """A stochastic policy that starts uniform; pi becomes pi exp(eta Q), normalised.
 
     Args:
-        agent: Whose policy it is.
-        eta: The step, if it is given.
-        eta_scale: Multiplies the step sqrt(2 log A / (H^2 K)) otherwise, K being the number of releases that the board
-            was built for, or that of a million users where any number may come.
+        agent: The agent whose policy it is.
+        eta: The step size, if it is given.
+        eta_scale: Multiplies the step size sqrt(2 log A / (H^2 K)) otherwise. K is the number of releases that the
+            board was built for; where any number of users may come, it is that of a million users.
     """
 
     def __init__(self, agent: Agent, eta: float | None, eta_scale: float) -> None:
@@ -37,7 +37,7 @@ class MirrorDescent:
 
     @property
     def step_size(self) -> float:
-        """Eta."""
+        """The step size eta."""
         if self._eta is not None:
             return self._eta
         board = self._agent._board
@@ -51,30 +51,30 @@ class MirrorDescent:
         return self.probabilities
 
     def improve(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One step towards what looks better."""
-        assert self.logits is not None  # noqa: S101 - begun
+        """Take one step towards the actions that look better."""
+        assert self.logits is not None  # noqa: S101 - begin was called
         moved = self.logits + self.step_size * q
         self.logits = moved - moved.max(axis=2, keepdims=True)  # a constant changes nothing, and keeps it small
         return self.probabilities
 
     @property
     def probabilities(self) -> NDArray[np.float64]:  # [h, s, a]
-        """The policy."""
-        assert self.logits is not None  # noqa: S101 - begun
+        """The probabilities of actions under the policy."""
+        assert self.logits is not None  # noqa: S101 - begin was called
         weights = np.exp(self.logits - self.logits.max(axis=2, keepdims=True))
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
     def policy(self) -> Policy:
-        """The policy as users run it."""
+        """The policy in the form that users run."""
         horizon, n_states, n_actions = self._agent._board.sizes
         return Policy.of(self.probabilities, horizon=horizon, n_states=n_states, n_actions=n_actions)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The policy, as logarithms."""
+        """The logarithms of the policy."""
         return {} if self.logits is None else {"logits": self.logits}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a saved policy."""
+        """Restore a saved policy."""
         logits = arrays.get("logits")
         if logits is not None and not (logits.ndim == 3 and logits.dtype == np.float64 and np.isfinite(logits).all()):
             raise ValueError("The saved policy is damaged: its logarithms are not finite numbers [h, s, a].")

@@ -47,11 +47,11 @@ class Optimist(Agent):
         return {} if self._plan is None else {"plan/largest_value": float(self._plan.v[0].max())}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The values of the current plan, which a theorem's next one must not exceed."""
+        """The values of the current plan, which the next plan by theory must not exceed."""
         return {} if self._plan is None else {"q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up a saved plan."""
+        """Restore a saved plan."""
         if not arrays:
             return
         q, v, actions = (read_only(arrays[name].copy()) for name in ("q", "v", "actions"))
@@ -63,7 +63,7 @@ class Optimist(Agent):
 
 
 class NoisyOptimist(Agent):
-    """An agent whose bonus counts visits, and allows for noise in them."""
+    """An agent whose bonus depends on numbers of visits, and allows for noise in them."""
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "bonus_scale", "noise_scale")
 
@@ -85,13 +85,13 @@ class NoisyOptimist(Agent):
 
 
 def check_constants(constants: str) -> None:
-    """Refuse constants that are none."""
+    """Raise ValueError unless ``constants`` is one of its values."""
     if constants not in ("practical", "theory"):
         raise ValueError(f"constants is {constants!r}: choose 'practical', or 'theory' for the theorem's.")
 
 
 def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) -> None:
-    """Refuse what is no multiplier: finite, and above 0, or 0 where that means something."""
+    """Raise an error unless the value is a finite number above 0; with ``zero``, 0 is allowed too."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} is {value!r}: it multiplies {what}, and must be a number.")
     if not (math.isfinite(value) and (value > 0.0 or (zero and value == 0.0))):
@@ -99,7 +99,7 @@ def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) 
 
 
 def log_factor(agent: Agent) -> float:
-    """Iota = log(30 H S A T / beta). Where any number of users may come, T is that of a million."""
+    """Iota = log(30 H S A T / beta). Where any number of users may come, T is the steps of a million users."""
     horizon, n_states, n_actions = agent._board.sizes
     steps = (agent._board.users or 1_000_000) * horizon
     return math.log(30.0 * horizon * n_states * n_actions * steps / agent.beta)

@@ -18,7 +18,7 @@ __all__ = ["PrivateUCBPO"]
 
 
 class PrivateUCBPO(PrivateUCBVI):
-    """Evaluate the current policy in the private model, and move it towards what looked better.
+    """Evaluate the current policy in the private model, and move it towards the actions that look better.
 
     After Chowdhury, Zhou: Differentially Private Regret Minimization in Episodic Markov Decision Processes, 2022. The
     policy starts uniform and is stochastic throughout: pi becomes pi exp(eta Q), normalised, computed in logarithms.
@@ -26,9 +26,10 @@ class PrivateUCBPO(PrivateUCBVI):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
-        eta: The step; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``, K being the number of releases that the
-            board was built for (that of a million users, where any number may come: say ``users=``, or ``eta=``).
-        eta_scale: Multiplies the default step; the theory's is 1, and slow.
+        eta: The step size; by default sqrt(2 log A / (H^2 K)) times ``eta_scale``. K is the number of releases that the
+            board was built for; where any number of users may come, it is that of a million users, and it is better to
+            give ``users=`` or ``eta=``.
+        eta_scale: Multiplies the default step size. That of theory is 1, which learns slowly.
         constants: As in ``PrivateUCBVI``; theory's is wider by S ln 2, because a policy's value depends on the data.
         bonus_scale: As in ``PrivateUCBVI``.
         noise_scale: As in ``PrivateUCBVI``.
@@ -60,11 +61,11 @@ class PrivateUCBPO(PrivateUCBVI):
 
     @property
     def step_size(self) -> float:
-        """Eta."""
+        """The step size eta."""
         return self._mirror.step_size
 
     def plan(self, release: Release) -> Policy:
-        """One mirror step; the policy before any release is uniform."""
+        """Take one mirror step. The policy before any release is uniform."""
         mirror = self._mirror
         if mirror.logits is None:
             mirror.begin()
@@ -75,9 +76,9 @@ class PrivateUCBPO(PrivateUCBVI):
         return mirror.policy()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The policy, as logarithms."""
+        """The logarithms of the policy."""
         return self._mirror.state()
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up a saved policy."""
+        """Restore a saved policy."""
         self._mirror.set_state(arrays)

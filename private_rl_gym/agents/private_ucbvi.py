@@ -26,14 +26,14 @@ class PrivateUCBVI(NoisyOptimist):
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
         constants: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
             the code), ``"practical"`` for ``bonus_scale`` times the sampling term, with counts below twice their noise
-            taken for unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+            treated as unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
-        noise_scale: The multiplier of its margin for noise.
+        noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
     def plan(self, release: Release) -> Policy:
-        """Greedy for the optimistic values."""
+        """The policy that is greedy for the optimistic values."""
         P, R, width, known = hoeffding_bonus(self, release)
         return optimistic_plan(P, R, width, known, staged=True).policy
 
@@ -42,13 +42,13 @@ Model = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDA
 
 
 def hoeffding_bonus(agent: Any, release: Release, *, uniform: bool = False) -> Model:
-    """Transitions, rewards, bonus and what is known, for private value iteration and policy optimisation.
+    """Transitions, rewards, bonus and known entries, for private value iteration and policy optimisation.
 
     Theory. Let every count be off by at most E, and N = max(n~ + E, 1), which is at least n. The estimate r~ / N is
     n / N times the mean of n rewards, plus (r~ - r) / N. The first is within L / sqrt(N) of n / N times the true mean,
     by Hoeffding, as sqrt(n) / N <= 1 / sqrt(N); n / N is within 2 E / N of one; the last is within E / N. Together
-    L / sqrt(N) + 3 E / N. The same for P V with values up to H: H L / sqrt(N) + (S + 2) H E / N. Where nothing is
-    promised of N (n below one), the bonus exceeds H anyway or the entry is unknown. With ``uniform`` the bound holds
+    L / sqrt(N) + 3 E / N. The same for P V with values up to H: H L / sqrt(N) + (S + 2) H E / N. Where N has no such
+    bound (n below one), the bonus exceeds H anyway or the entry is unknown. With ``uniform`` the bound holds
     for all V at once, such as values of a policy that depends on the data: Weissman's inequality puts S ln 2 into L.
     """
     n, H, S = release.n, agent.horizon, release.n.shape[1]

@@ -16,10 +16,10 @@ __all__ = ["PSRL"]
 
 
 class PSRL(Agent):
-    """Posterior sampling: a Dirichlet posterior for transitions, a Beta posterior for rewards, a new draw a plan.
+    """Posterior sampling: a Dirichlet posterior for transitions, a Beta posterior for rewards, a new draw per plan.
 
-    Osband, Russo, Van Roy: (More) Efficient Reinforcement Learning via Posterior Sampling, 2013. It reads counts as
-    exact, and draws with the agent's own randomness, which protects nobody.
+    Osband, Russo, Van Roy: (More) Efficient Reinforcement Learning via Posterior Sampling, 2013. It treats counts
+    as exact, and draws with the agent's own randomness, which protects nobody.
 
     Args:
         policy: ``"TabularPolicy"``.

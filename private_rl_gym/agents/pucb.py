@@ -18,28 +18,28 @@ __all__ = ["PUCB", "UBEV"]
 
 
 class PUCB(NoisyOptimist):
-    """Optimistic planning from private counters that knows how far they may be off.
+    """Optimistic planning from private counters that allows for their error.
 
     Vietri, Balle, Krishnamurthy, Wu: Private Reinforcement Learning with PAC and Regret Guarantees, 2020, algorithms 2
-    and 3 (PrivQ), theorems 3 and 4. Around exact counts it is ``UBEV``.
+    and 3 (PrivQ), theorems 3 and 4. With exact counts it is ``UBEV``.
 
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, or any other board.
         constants: ``"theory"`` for PrivQ as printed, where E is the release's error bound at beta / 4; ``"practical"``
-            for ``bonus_scale`` times the sampling term, with counts below twice their noise taken for unknown, and a
+            for ``bonus_scale`` times the sampling term, with counts below twice their noise treated as unknown, and a
             margin of ``noise_scale`` times the noise's standard deviation.
         bonus_scale: The multiplier of a practical bonus.
-        noise_scale: The multiplier of its margin for noise.
+        noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
     def plan(self, release: Release) -> Policy:
-        """PrivQ, and the policy that is greedy for it."""
+        """The policy that is greedy for PrivQ."""
         return self.priv_q(release).policy
 
     def priv_q(self, release: Release) -> Plan:
-        """Algorithm 3."""
+        """Optimistic values by algorithm 3."""
         n, H, S = release.n, self.horizon, release.n.shape[1]
         T, beta = self._board.users or 1_000_000, self.beta / 4.0
         theory = self.constants == "theory"
@@ -57,7 +57,7 @@ class PUCB(NoisyOptimist):
 
 
 class UBEV(PUCB):
-    """PUCB's non-private parent: the same planning, for exact counts.
+    """The non-private algorithm behind PUCB: the same planning, for exact counts.
 
     Dann, Lattimore, Brunskill: Unifying PAC and Regret, 2017, with the sampling term of PUCB.
     """
@@ -65,5 +65,5 @@ class UBEV(PUCB):
     private = False
 
     def plan(self, release: Release) -> Policy:
-        """PrivQ at E = 0: noise, if there is any, is not known to this agent."""
+        """PrivQ at E = 0. This agent ignores noise, if there is any."""
         return super().plan(replace(release, errors=dict.fromkeys(release.families, NoError())))

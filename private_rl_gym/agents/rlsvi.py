@@ -1,4 +1,4 @@
-"""RLSVI: exploration by noise on values, which is a guarantee of its own."""
+"""RLSVI: exploration by noise on values, which gives a guarantee of its own."""
 
 from __future__ import annotations
 
@@ -27,28 +27,27 @@ class RLSVI(Agent):
     """Value iteration on empirical counts with Gaussian noise on every value, drawn anew for every plan.
 
     Lu, Gajane, Bai, Talebi: Randomized Least Squares Value Iteration itself is Joint Differentially Private, algorithm
-    1. The noise explores, and it also protects: ``agent.guarantee`` says whom and how much. The guarantee is the
-    agent's, not a boundary's: it covers **rewards only**, for neighbours whose states and actions are equal, and it
-    grows with the number of users.
+    1. The noise explores, and it also protects users: ``agent.guarantee`` states whom and how much. It is a guarantee
+    of the agent, not of a boundary: it covers **rewards only**, for neighbours whose states and actions are equal, and
+    its epsilon grows with the number of users.
 
     Args:
         policy: ``"TabularPolicy"``.
-        env: An environment or an open board, for which its account is proved. On other boards it learns from what they
-            publish, and the promise is theirs.
-        constants: ``"theory"`` for the paper's variance, which protects and learns next to nothing in any number of
-            users that there are; ``"practical"`` for a small part of it, which learns and protects next to nobody. The
-            guarantee says how much.
+        env: An environment or an open board, for which the agent's guarantee is proved. On other boards it learns from
+            their releases, and has their guarantee.
+        constants: ``"theory"`` for the paper's variance, which protects users but learns almost nothing with any
+            realistic number of them; ``"practical"`` for a small part of it, which learns but protects almost nobody.
+            The guarantee states how much.
         variance_scale: Multiplies the variance beta_k = S H^3 log(2 H S A k) / 2; by default 1, or 1e-5 where
-            ``constants`` is
-            ``"practical"``.
-        clip: Cut every value to [0, H - h] before the stage above it is planned. The guarantee is the same.
-        delta: Of the guarantee.
+            ``constants`` is ``"practical"``.
+        clip: Whether to cut every value to [0, H - h] before the previous stage is planned. The guarantee is the same.
+        delta: Delta of the guarantee.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "variance_scale", "clip", "delta")
     secret_randomness = True
-    private = False  # its own noise is the privacy
+    private = False  # its own noise protects users
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class RLSVI(Agent):
         super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
-        """Lines 5 to 18 of algorithm 1; the noise of a value is an addition to its reward."""
+        """Lines 5 to 18 of algorithm 1; the noise of a value is added to its reward."""
         P, R, noise = self.perturbed(release)
         H = R.shape[0]
         if self.clip:
@@ -82,15 +81,15 @@ class RLSVI(Agent):
         return backward_induction(P, R + noise, H).policy
 
     def perturbed(self, release: Release) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Estimates of transitions and rewards, and the noise of a plan: the account of what it spends is here."""
-        n = np.maximum(release.n, 0.0)  # a noisy board may say less
+        """Estimates of transitions and rewards, and the noise of a plan, whose privacy cost is recorded."""
+        n = np.maximum(release.n, 0.0)  # counts of a noisy board may be below 0
         H, S, A = n.shape
         beta = self.noise_variance(release.users + 1)
         P, R = estimates(n, release.m, release.r)
         noise = np.empty(n.shape)
         self.noise.gaussian(noise)
         noise *= np.sqrt(beta / (n + 1.0))
-        if release.users and self._protects:  # every plan that knows of users spends, whoever asked for it
+        if release.users and self._protects:  # every plan that uses users' data spends privacy, whoever requests it
             self._seeded |= self.seed is not None
             self._squared_mu += 2.0 * H / beta
             self._rate += _printed_rate(H, S, A, self.variance_scale)
@@ -109,15 +108,15 @@ class RLSVI(Agent):
 
     @property
     def _protects(self) -> bool:
-        """Whether its own noise is what protects: the account is proved for exact counts, and for nothing else."""
+        """Whether the guarantee is that of the agent's own noise, which is proved for exact counts only."""
         return isinstance(self._board, OpenBillboard)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the users so far are promised, by all plans so far of this agent: others on the same board compose.
+        """The guarantee to the users so far, over all plans of this agent so far. Other agents on the board compose.
 
-        On a board that promises something, it is the board's promise: what one reward moves there is not what the
-        account of the agent's own noise assumes.
+        On a board with a guarantee of its own, it is the board's guarantee: one reward moves the sums there in another
+        way than the proof for the agent's own noise assumes.
         """
         if not self._protects:
             return super().guarantee
@@ -136,24 +135,25 @@ class RLSVI(Agent):
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What has been spent."""
+        """The privacy that has been spent."""
         return {"spent": np.array([self._squared_mu, self._rate, float(self._plans), float(self._seeded)])}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on spending; what has been spent since is not taken back."""
+        """Restore the privacy that has been spent; what has been spent since stays spent."""
         squared_mu, rate, plans, seeded = (float(number) for number in arrays["spent"])
         self._seeded |= bool(seeded)
         self._squared_mu, self._rate = max(self._squared_mu, squared_mu), max(self._rate, rate)
         self._plans = max(self._plans, int(plans))
 
     def set_random_seed(self, seed: int | None = None) -> None:
-        """Begin the noise anew; with a seed the guarantee is void, and says so."""
+        """Restart the random streams and the noise. With a seed the guarantee is void, and says so."""
         super().set_random_seed(seed)
-        self.noise = NoiseSource(seed, role="values")  # refuses to go on in a fork, where it would be drawn twice
+        # A NoiseSource raises in a forked process, where the same noise would be drawn twice.
+        self.noise = NoiseSource(seed, role="values")
         self.seed = seed if seed is not None else self.seed
 
     def streams(self) -> dict[str, np.random.Generator]:
-        """With that of the noise."""
+        """The agent's own generators, and that of the noise."""
         return {**super().streams(), "noise": self.noise.generator}
 
 
@@ -164,13 +164,13 @@ def _beta(horizon: int, n_states: int, n_actions: int, user: int) -> float:
 def printed_epsilon(
     horizon: int, n_states: int, n_actions: int, users: int, delta: float, variance_scale: float = 1.0
 ) -> float:
-    """Corollary 14 of the paper; Renyi divergences are inversely proportional to the variance."""
+    """Epsilon by corollary 14 of the paper; Renyi divergences are inversely proportional to the variance."""
     rate = users * _printed_rate(horizon, n_states, n_actions, variance_scale)
     return rate + 2.0 * math.sqrt(rate * math.log(1.0 / delta))
 
 
 def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, variance_scale: float = 1.0) -> float:
-    """The Gaussian account: a user moves one mean a stage by at most 1 / N, under noise of variance beta_k / (N + 1).
+    """Mu of Gaussian privacy: a user moves one mean per stage by up to 1 / N, under noise of variance beta_k / (N + 1).
 
     At worst N = 1, and mu^2 is the sum over k and h of 2 / beta_k. Proof: docs/proofs/rlsvi.md.
     """
@@ -180,5 +180,5 @@ def tight_mu(horizon: int, n_states: int, n_actions: int, users: int, variance_s
 
 
 def _printed_rate(horizon: int, n_states: int, n_actions: int, variance_scale: float) -> float:
-    """What one plan adds to the Renyi divergence of order alpha, over alpha: lemma 12 of the paper."""
+    """The Renyi divergence of order alpha that one plan adds, divided by alpha: lemma 12 of the paper."""
     return 2.0 * n_actions / (variance_scale * horizon**2 * math.log(2.0 * horizon * n_states * n_actions))

@@ -25,23 +25,22 @@ class SDPPE(BatchedAgent):
     """Explore with the policies that are still active, a batch at a time, and eliminate those that look bad.
 
     Bai, Talebi, Zhao, Cheng, Chen: No-regret Exploration in Shuffle Private Reinforcement Learning, algorithms 1 to 3
-    and theorem 6. Stage b has 2^b users for crude and 2^b for fine exploration, and forgets all batches before. Around
-    exact sums it is ``APEVE``.
+    and theorem 6. Stage b has 2^b users for crude and 2^b for fine exploration, and forgets all batches before. For
+    exact sums there is ``APEVE``.
 
     Args:
         policy: ``"TabularPolicy"``.
         env: ``SDPShuffler``, or another board whose batches may be closed at any time: ``OpenBillboard``,
-            ``LDPUserSide``, ``JDPBillboard(counting="batched")``. Where it has ``users``, the last stage takes what is
-            left of them.
+            ``LDPUserSide``, ``JDPBillboard(counting="batched")``. If its number of users is limited, the last
+            stage takes all who are left.
         search: ``"enumerate"`` lists all deterministic policies, as the paper does; ``"lagrangian"`` keeps the active
             set implicit, as those within the gap of the best in the last stage's model, and is polynomial.
         constants: ``"theory"`` for the paper's gap and threshold, with its constant C = 1; ``"practical"`` for a gap of
-            2 (``gap_scale`` sqrt(H^3 S^2 A iota / L) + ``noise_scale`` H^2 S A sigma / L), sigma being the noise in a
-            count of visits, and for leaving out what was visited less often than that.
+            2 (``gap_scale`` sqrt(H^3 S^2 A iota / L) + ``noise_scale`` H^2 S A sigma / L), where sigma is the noise in
+            a count of visits; then states and actions with fewer visits than sigma are left out.
         gap_scale: Multiplies the sampling term of a practical gap.
-        noise_scale: Multiplies its term for noise.
-        first_stage: The stage b to begin with; by default the first with 8 users
-            for each stage, state and action.
+        noise_scale: Multiplies the noise term of a practical gap.
+        first_stage: The stage b to begin with; by default the first with 8 users for each stage, state and action.
         most_policies: The largest number of policies to enumerate.
         options: ``beta`` (the paper's delta), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
@@ -88,7 +87,7 @@ class SDPPE(BatchedAgent):
     # Algorithm 1: stages ---------------------------------------------------------------------------------------------
 
     def batches(self) -> Generator[Batch, Release, Policy]:
-        """Explore with active policies, estimate, eliminate; and again with twice as many users."""
+        """Explore with active policies, estimate, eliminate; then repeat with twice as many users."""
         H, S, A = self._board.sizes
         self.active = Everyone(H, S, A, self.most_policies) if self.search == "enumerate" else NearBest()
         self._gap = math.inf
@@ -100,7 +99,7 @@ class SDPPE(BatchedAgent):
         self._warn_if_nothing_will_be_eliminated(b)
         while left is None or left > 0:
             self._stage, L = b, 2**b
-            last = left is not None and left < 4 * L  # as many as this one's would be too few for the next
+            last = left is not None and left < 4 * L  # fewer than 2 L would be left, too few for the next
             crude_users, fine_users = (left // 2, left - left // 2) if last and left is not None else (L, L)
             crude, self.rare = yield from self._explore_crudely(crude_users, refined)
             refined, self._gap = yield from self._explore_finely(fine_users, crude, refined, self.rare)
@@ -118,7 +117,7 @@ class SDPPE(BatchedAgent):
     def _explore_crudely(
         self, users: int, refined: EstimatedModel | None
     ) -> Generator[Batch, Release, tuple[EstimatedModel, NDArray[np.bool_]]]:
-        """Layer by layer, a batch each: what is seen too rarely (W) leads to the absorbing state."""
+        """Explore layer by layer, a batch for each. Transitions seen too rarely (W) lead to the absorbing state."""
         H, S, A = self._board.sizes
         crude, rare = EstimatedModel.unknown(H, S, A), np.zeros((H, S, A, S), dtype=bool)
         starts = np.zeros(S + 1)  # where users started; the last entry counts them
@@ -136,8 +135,8 @@ class SDPPE(BatchedAgent):
     def _judging(crude: EstimatedModel, refined: EstimatedModel | None, layer: int) -> EstimatedModel:
         """The model that policies are judged by: crude up to the current layer, and the last stage's for the rest.
 
-        Algorithm 2 leaves the layers beyond open, as visits do not depend on them; values, which the implicit active
-        set is made of, do.
+        Algorithm 2 does not define the later layers, as visits do not depend on them. But values do, and they define
+        the implicit active set.
         """
         if refined is None:
             return crude
@@ -150,7 +149,7 @@ class SDPPE(BatchedAgent):
     def _explore_finely(
         self, users: int, crude: EstimatedModel, refined: EstimatedModel | None, rare: NDArray[np.bool_]
     ) -> Generator[Batch, Release, tuple[EstimatedModel, float]]:
-        """One batch for all layers; the refined model, and how far below the best a policy may look."""
+        """Explore all layers in one batch. Returns the refined model and the gap for active policies."""
         H, S, A = self._board.sizes
         batch = yield from self._explore(self._judging(crude, refined, H), range(H), users)
         assert batch is not None  # noqa: S101 - a stage has users
@@ -162,7 +161,7 @@ class SDPPE(BatchedAgent):
     def _explore(
         self, model: EstimatedModel, layers: Iterable[int], users: int
     ) -> Generator[Batch, Release, Release | None]:
-        """A batch in which equal shares run, for every (h, s, a), the active policy that visits it most."""
+        """Run a batch whose users are shared equally among the active policies that visit each (h, s, a) most."""
         mixtures: list[PolicyMixture] = []
         for layer in layers:
             mixtures += self.active.most_visiting(model, layer, self._gap)
@@ -191,18 +190,21 @@ class SDPPE(BatchedAgent):
 
     @property
     def iota(self) -> float:
-        """log(2 H A K / delta); where any number of users may come, K is that of a million."""
+        """log(2 H A K / delta); where any number of users may come, K is a million."""
         H, _, A = self._board.sizes
         return math.log(2.0 * H * A * (self._board.users or 1_000_000) / self.beta)
 
     def _estimate(
         self, model: EstimatedModel, batch: Release, h: int, known_rare: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_]:
-        """Transitions and rewards of one stage; what is rare (W, as crude exploration found it) leads to absorption."""
+        """Estimate transitions and rewards of one stage in ``model``. Returns W, the transitions that are too rare.
+
+        These lead to the absorbing state. ``known_rare`` is W by crude exploration, or None while it goes on.
+        """
         S = batch.n.shape[1]
         E = self._error(batch)
         m, n = (array[0] for array in project_counts(batch.m[h : h + 1], batch.n[h : h + 1], E))
-        if self.constants == "practical":  # what is hardly seen at all
+        if self.constants == "practical":  # cells with hardly any visits
             rare = np.broadcast_to((n < max(1.0, self._noise(batch, "n")))[..., None], m.shape)
         elif known_rare is None:  # C_1 = 6; without noise the sampling error asks for as much
             rare = m < 6.0 * max(E, 1.0) * self.horizon**2 * self.iota
@@ -216,7 +218,7 @@ class SDPPE(BatchedAgent):
         return rare
 
     def _width(self, batch: Release, users: int) -> float:
-        """How far below the best a policy may look and stay active: line 9 of algorithm 1."""
+        """The largest gap to the best value at which a policy stays active: line 9 of algorithm 1."""
         H, S, A = self._board.sizes
         L = max(users, 1)
         sampling = math.sqrt(H**3 * S**2 * A * self.iota / L)
@@ -236,7 +238,7 @@ class SDPPE(BatchedAgent):
             )
 
     def progress(self) -> dict[str, float]:
-        """Where the elimination stands."""
+        """The stage, the gap and the number of active policies."""
         numbers = {"plan/stage": float(self._stage)}
         if math.isfinite(self._gap):
             numbers["plan/gap"] = self._gap
@@ -246,7 +248,7 @@ class SDPPE(BatchedAgent):
 
 
 class APEVE(SDPPE):
-    """SDPPE's noiseless parent: the same elimination, for exact counts.
+    """The non-private algorithm behind SDPPE: the same elimination, for exact counts.
 
     Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022.
     """
@@ -254,18 +256,18 @@ class APEVE(SDPPE):
     private = False
 
     def _error(self, batch: Release) -> float:
-        """Noise, if there is any, is not known to this agent."""
+        """Zero: this agent ignores noise, if there is any."""
         del batch
         return 0.0
 
     def _noise(self, batch: Release, family: str) -> float:
-        """Nor is how large it is."""
+        """Zero, as for the error."""
         del batch, family
         return 0.0
 
 
 def _starts(batch: Release) -> NDArray[np.float64]:
-    """Where the users of a batch started, and how many they are."""
+    """The number of users of a batch who started in each state, and, last, the number of all its users."""
     seen = batch.n[0].sum(axis=-1)
     if batch.absorbing is not None:  # where episodes end, none begins
         seen[batch.absorbing] = 0.0

@@ -22,7 +22,7 @@ __all__ = ["load", "save"]
 
 FORMAT = 3
 LARGEST = 2**33
-"""Bytes; a file that says it holds more is no agent."""
+"""The largest total size of the entries of a file, in bytes. Larger files are refused."""
 A = TypeVar("A", bound="Agent")
 
 
@@ -30,7 +30,7 @@ Target = str | os.PathLike[str] | IO[bytes]
 
 
 def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> None:
-    """Write down an agent; a missing ending becomes ``.zip``, as in Stable-Baselines3."""
+    """Save an agent. A file name without an ending gets ``.zip``, as in Stable-Baselines3."""
     unknown = sorted(exclude - {*agent.saved_arguments, "seed", "verbose"})
     if unknown:
         raise ValueError(f"exclude names {', '.join(unknown)}, which is not saved.")
@@ -68,7 +68,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
 
 
 def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
-    """Read an agent of this kind. Nothing in a file is believed but known names, with values of known types."""
+    """Load an agent of this kind. Only known names with values of known types are accepted from the file."""
     target = _named(path, there=True)
     about, arrays = _read(target)
     if about["agent"] != kind.__name__:
@@ -87,15 +87,15 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     except Exception:  # noqa: BLE001 - arrays in a file may be anything
         raise _damaged(target) from None
     if agent.board is not None and agent.board.identity != about["board"]:
-        # Another board, with sums of its own: what was carried from release to release is void.
+        # Another board has other sums, so the state that was carried from release to release is void.
         agent._meet(agent.board, acts_on=True)
     return agent
 
 
 def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, seeded: bool) -> None:
-    """Put what was read into a new agent."""
+    """Restore a new agent from the contents of a file."""
     agent.num_timesteps = about["num_timesteps"]
-    if not seeded:  # a seed that is given begins a stream of its own, and is confessed
+    if not seeded:  # a given seed begins a stream of its own, and the guarantee says so
         agent.seed = about["seed"]
         if about["streams"] is not None:
             for name, rng in agent.streams().items():
@@ -136,7 +136,7 @@ _ABOUT: dict[str, tuple[type, ...]] = {
 
 
 def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is in a file, without pickle."""
+    """The contents of a file, read without pickle."""
     if isinstance(target, Path) and not target.is_file():
         raise ValueError(f"There is no file {target}.")
     try:
@@ -166,7 +166,7 @@ def _damaged(target: Path | IO[bytes], error: Exception | None = None) -> ValueE
 
 
 def _named(path: Target, *, there: bool) -> Path | IO[bytes]:
-    """A file, or its name with an ending; one that is there may do without."""
+    """An open file, or a path with an ending; with ``there``, an existing file needs none."""
     if not isinstance(path, str | os.PathLike):
         return path
     target = Path(path)
@@ -174,7 +174,7 @@ def _named(path: Target, *, there: bool) -> Path | IO[bytes]:
 
 
 def _spaces(agent: Agent) -> list[Any] | None:
-    """Sizes and first numbers of what is observed and done."""
+    """Sizes and first numbers of observations and actions; None if actions are not Discrete."""
     seen, done = agent.observation_space, agent.action_space
     if not isinstance(done, spaces.Discrete):
         return None

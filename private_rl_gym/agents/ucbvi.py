@@ -16,20 +16,20 @@ __all__ = ["UCBVI"]
 
 
 class UCBVI(Optimist):
-    """Plan in the model that the counts suggest, with a bonus for what is uncertain.
+    """Plan in the model that is estimated from the counts, with a bonus for uncertainty.
 
     Azar, Osband, Munos: Minimax Regret Bounds for Reinforcement Learning, 2017; with stage-dependent counts, as in the
     papers on private learning. ``variant="bernstein"`` has the bonus of DP-UCBVI's algorithm 1 at E = 0 (bonus 2),
     ``"hoeffding"`` the simpler H sqrt(2 iota / N) (bonus 1).
 
-    It reads counts as exact. On a noisy board it runs, but nothing is promised of it; use ``DPUCBVI`` there.
+    It treats counts as exact. On a noisy board it runs, but its theorem does not hold; use ``DPUCBVI`` there.
 
     Args:
         policy: ``"TabularPolicy"``.
         env: A boundary or an environment; see :class:`~private_rl_gym.agents.base.Agent`.
         variant: ``"bernstein"`` or ``"hoeffding"``.
         constants: ``"theory"`` for the theorem's constants, with which values are optimistic with probability 1 - beta
-            and nothing is learned in any number of users that there are; ``"practical"`` for ``bonus_scale`` times the
+            and nothing is learned with any realistic number of users; ``"practical"`` for ``bonus_scale`` times the
             main terms alone.
         bonus_scale: The multiplier of a practical bonus; by default 0.3, or 0.02 for ``"hoeffding"``.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.

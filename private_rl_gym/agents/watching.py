@@ -1,4 +1,4 @@
-"""Stable-Baselines3's callbacks, told of every step that a user has taken."""
+"""Stable-Baselines3's callbacks, called for every step that a user has taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["tell", "watching"]
 def watching(
     agent: Agent, callback: MaybeCallback, total: int, name: str, *, progress_bar: bool
 ) -> BaseCallback | None:
-    """What was asked for as one callback that has been told of the start, or None."""
+    """The requested callbacks as one that has been started; None if there are none."""
     if callback is None and not progress_bar:
         return None
     from stable_baselines3.common import callbacks
@@ -32,19 +32,19 @@ def watching(
         bar = callbacks.ProgressBarCallback()
         callback = bar if callback is None else callbacks.CallbackList([callback, bar])
     assert callback is not None  # noqa: S101 - one of them was asked for
-    callback.init_callback(agent)  # type: ignore[arg-type] # it asks of a model only what is here
+    callback.init_callback(agent)  # type: ignore[arg-type] # callbacks use only what an agent has
     callback.on_training_start({"self": agent, "total_timesteps": total, "tb_log_name": name}, globals())
     callback.on_rollout_start()
     return callback
 
 
 def tell(agent: Agent, callback: BaseCallback) -> bool:
-    """A user's steps, one by one; False if the callback wants to stop, when her episode is over."""
+    """Call the callback for each step of a user. Returns False at the end if it wants to stop."""
     going, horizon, policy = True, agent.horizon, agent._policy  # a callback may plan anew; she ran this one
     try:
         for h in range(horizon):
             agent.num_timesteps += 1
-            agent._in_episode = h < horizon - 1  # nobody sees what was planned from her before she is done
+            agent._in_episode = h < horizon - 1  # until she is done, no plan from her data is shown
             if going:
                 callback.update_locals({"dones": np.array([h == horizon - 1]), "policy": policy})
                 going = callback.on_step()

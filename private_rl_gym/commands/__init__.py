@@ -1,1 +1,1 @@
-"""The commands of ``private-rl-gym``, one file for each of what they are about."""
+"""The commands of ``private-rl-gym``, one file for each topic."""

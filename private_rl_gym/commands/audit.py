@@ -1,4 +1,4 @@
-"""``private-rl-gym audit``: check a promise, of this package or of somebody's own."""
+"""``private-rl-gym audit``: check a guarantee of this package, or of other code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, G
 __all__ = ["audit"]
 
 BROKEN = 3
-"""The exit code where more was proved than was promised."""
+"""Exit code if more was proved than is claimed."""
 
 
 @sentences
@@ -108,11 +108,11 @@ def audit(
     with progress() as bar:
         task = None if bar is None else bar.add_task("runs", total=None)
 
-        def told(done: int, total: int) -> None:
+        def show_progress(done: int, total: int) -> None:
             if bar is not None and task is not None:
                 bar.update(task, completed=done, total=total)
 
-        report = auditing.audit(plan, runner, told)
+        report = auditing.audit(plan, runner, show_progress)
     written = _write(report, out)
     if as_json:
         typer.echo(json.dumps(_finite(report.to_dict()), indent=2))
@@ -131,30 +131,30 @@ def _choices(
     delta: float | None,
     options: list[str],
 ) -> dict[str, Any]:
-    """The parts of the stack, by name, with what was said of them."""
+    """The parts of the stack by name, with their options."""
     parts: dict[str, dict[str, Any]] = {"boundary": {}, "inside": {}, "agent": {}, "environment": {}}
-    for one in options:
-        path, equals, text = one.partition("=")
+    for setting in options:
+        path, equals, text = setting.partition("=")
         part, dot, name = path.strip().partition(".")
         if not (equals and dot) or part not in parts:
-            raise GridError(f"--set {one!r}: write it as {', '.join(f'{part}.NAME=VALUE' for part in parts)}.")
+            raise GridError(f"--set {setting!r}: write it as {', '.join(f'{part}.NAME=VALUE' for part in parts)}.")
         parts[part][name] = value_of(text.strip())
     kind = "per-step" if boundary.replace("_", "-") == "per-step" else BOUNDARIES.find(boundary, "--boundary").name
-    said = parts["boundary"]
+    promise = parts["boundary"]
     if kind == "open":
         if epsilon is not None or delta is not None:
             raise GridError("--epsilon and --delta are for a boundary that promises something, and this one is open.")
     elif kind == "sdp" and inside is not None:
         parts["inside"].setdefault("epsilon", 1.0 if epsilon is None else epsilon)
         if delta is not None:
-            said["delta"] = delta
+            promise["delta"] = delta
     else:
-        said["epsilon"] = 1.0 if epsilon is None else epsilon
+        promise["epsilon"] = 1.0 if epsilon is None else epsilon
         if delta is not None or kind in ("jdp", "sdp"):
-            said["delta"] = 1e-6 if delta is None else delta
+            promise["delta"] = 1e-6 if delta is None else delta
         if inside is not None:
-            parts["inside"].setdefault("epsilon", said["epsilon"])
-    found: dict[str, Any] = {"boundary": Choice(kind, said)}
+            parts["inside"].setdefault("epsilon", promise["epsilon"])
+    choices: dict[str, Any] = {"boundary": Choice(kind, promise)}
     for name, chosen, catalogue in (
         ("inside", inside, BOUNDARIES),
         ("agent", agent, AGENTS),
@@ -163,14 +163,14 @@ def _choices(
         if chosen is not None:
             entry = catalogue.find(chosen, f"--{name}")
             entry.check(parts[name], f"--set {name}")
-            found[name] = Choice(entry.name, parts[name])
+            choices[name] = Choice(entry.name, parts[name])
         elif parts[name]:
             raise GridError(f"--set {name}...: there is no {name}; name one first.")
-    return found
+    return choices
 
 
 def _plan_of(path: Path, target: str | None) -> AuditConfig:
-    """What a report says was audited. It is data: code that it names runs only where the command line names it too."""
+    """The configuration in a report. Code that the report names runs only if the command line names it too."""
     try:
         content = json.loads(path.read_text())
         plan = AuditConfig.from_dict(content["config"])
@@ -179,14 +179,14 @@ def _plan_of(path: Path, target: str | None) -> AuditConfig:
     except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         raise GridError(f"--config {path}: this is no report of an audit ({type(error).__name__}).") from None
     if plan.target != target:
-        told = "names no target" if plan.target is None else f"names the target {plan.target!r}"
+        target_text = "names no target" if plan.target is None else f"names the target {plan.target!r}"
         more = "leave --target out" if plan.target is None else f"add --target {plan.target}, if you trust that code"
-        raise GridError(f"--config {path} {told}: {more}.")
+        raise GridError(f"--config {path} {target_text}: {more}.")
     return plan
 
 
 def _command(plan: AuditConfig) -> str:
-    """What to type to do it again."""
+    """The command that runs the same audit again."""
     words = ["private-rl-gym", "audit"]
     default = AuditConfig()
     options = dict(plan.boundary.options)
@@ -202,19 +202,19 @@ def _command(plan: AuditConfig) -> str:
     for name in ("target", "statistic", "horizon", "users", "runs", "neighbours", "confidence", "seed"):
         if getattr(plan, name) != getattr(default, name):
             words += [f"--{name}", str(getattr(plan, name))]
-    for one in plan.attacks:
-        words += ["--attack", one]
-    for part, said in (
+    for attack in plan.attacks:
+        words += ["--attack", attack]
+    for part, given in (
         ("boundary", options),
         *((part, getattr(plan, part)) for part in ("inside", "agent", "environment")),
     ):
-        for name, value in (said if isinstance(said, dict) else {} if said is None else said.options).items():
+        for name, value in (given if isinstance(given, dict) else {} if given is None else given.options).items():
             words += ["--set", f"{part}.{name}={str(value).lower() if isinstance(value, bool) else value}"]
     return shlex.join(words)
 
 
 def _write(report: Report, out: Path) -> Path:
-    """The report, and the figure where figures can be drawn."""
+    """Write the report, and the figure if matplotlib is installed; returns their folder."""
     folder = out / digest(report.config.to_dict()).hex()[:12]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -230,16 +230,16 @@ def _write(report: Report, out: Path) -> Path:
 def _print(report: Report, folder: Path) -> None:
     console = screen()
     console.print(f"Claim: {report.claim}", highlight=False, soft_wrap=True)
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    found.add_column("attack", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("attack", no_wrap=True)
     for name in ("claimed", "at least", "if Gaussian"):
-        found.add_column(name, justify="right", no_wrap=True)
-    found.add_column("by")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("by")
     for result in report.results:
         gaussian = "" if result.gaussian is None else f"{result.gaussian:.3f}"
         claimed = f"{result.claim.epsilon:.4g}"
-        found.add_row(result.title, claimed, f"{result.epsilon:.3f}", gaussian, result.detail)
-    console.print(found)
+        table.add_row(result.title, claimed, f"{result.epsilon:.3f}", gaussian, result.detail)
+    console.print(table)
     console.print(report.verdict, style="bold red" if report.broken else "bold", highlight=False, soft_wrap=True)
     if (folder / "tradeoff.png").exists():
         console.print(f"The figure: {folder / 'tradeoff.png'}", highlight=False, soft_wrap=True)
@@ -248,37 +248,37 @@ def _print(report: Report, folder: Path) -> None:
 
 
 def _audit_all(engine: Engine, runs: int, seed: int, out: Path) -> None:
-    """Every case, and whether there are more alarms than chance explains."""
+    """Audit every case; exit with ``BROKEN`` if there are more alarms than chance explains."""
     plans = list(everything.everything(runs=runs, seeds=(seed, seed + 1)))
     with progress() as bar:
         task = None if bar is None else bar.add_task("audits", total=len(plans))
 
-        def told(done: int, entry: Any, report: Report | None) -> None:
+        def show_progress(done: int, entry: Any, report: Report | None) -> None:
             if bar is not None and task is not None:
                 bar.update(task, completed=done)
             elif entry is not None and report is not None and done % 20 == 0:
                 typer.echo(f"{done} of {len(plans)} audits", err=True)
 
-        found = everything.matrix(plans, engine, told)
+        matrix = everything.matrix(plans, engine, show_progress)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("what", no_wrap=True)
     for name in ("claim", "epsilon at least", "of the claim"):
         table.add_column(name, justify="right", no_wrap=True)
-    for entry, report in found.entries:
+    for entry, report in matrix.entries:
         style = "red" if report.broken else None
         share = f"{report.bound / report.claim.epsilon:.2f}"
         table.add_row(entry.name, f"{report.claim.epsilon:.4g}", f"{report.bound:.3f}", share, style=style)
     screen().print(table)
     out.mkdir(parents=True, exist_ok=True)
-    content = [{"name": entry.name, **report.to_dict()} for entry, report in found.entries]
+    content = [{"name": entry.name, **report.to_dict()} for entry, report in matrix.entries]
     (out / "all.json").write_text(json.dumps(_finite(content), indent=2) + "\n")
-    typer.echo(f"{found.sentence} All reports: {out / 'all.json'}")
-    if found.broken:
+    typer.echo(f"{matrix.sentence} All reports: {out / 'all.json'}")
+    if matrix.broken:
         raise typer.Exit(BROKEN)
 
 
 def _finite(content: Any) -> Any:
-    """JSON has no infinity: None in its place."""
+    """Content for JSON, which has no infinity: None in place of numbers that are not finite."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list):

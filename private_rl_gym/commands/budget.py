@@ -1,4 +1,4 @@
-"""``private-rl-gym budget``: what a promise costs."""
+"""``private-rl-gym budget``: the noise that a guarantee costs."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def budget(
         raise typer.Exit(2) from None
     rows = list(plan_budget(plan))
     if as_json:
-        found = [{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows]
-        plan_said = {**asdict(plan), "releases": plan.releases, "visits": plan.visits}
-        typer.echo(json.dumps({"plan": plan_said, "rows": found}, indent=2))
+        mechanisms = [{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows]
+        deployment = {**asdict(plan), "releases": plan.releases, "visits": plan.visits}
+        typer.echo(json.dumps({"plan": deployment, "rows": mechanisms}, indent=2))
         return
     console = screen()
     console.print(_table(plan, rows))

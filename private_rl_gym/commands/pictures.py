@@ -1,4 +1,4 @@
-"""``plot`` and ``table``: the outcome of a sweep, drawn and written down."""
+"""``plot`` and ``table``: the figures and tables of a sweep."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 
 
 def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
-    """Every figure in every format, numbers, tables, and the report: the main figure first, the report last."""
-    found = list(store.read(grid.cells))
+    """Write all figures, numbers, tables and the report; returns paths, the main figure first, the report last."""
+    records = list(store.read(grid.cells))
     curves = _curves(grid, store)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -37,9 +37,9 @@ def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
         (out / "curves.csv").write_text(summary.curves_csv(curves), "utf-8")
         for kind, write in WRITERS.items():
             (out / f"table.{ENDINGS[kind]}").write_text(write(curves), "utf-8")
-        failed = [(cell, said) for cell in grid.cells if (said := store.failure(cell)) is not None]
+        failed = [(cell, text) for cell in grid.cells if (text := store.failure(cell)) is not None]
         page = out / "report.html"
-        page.write_text(report(grid, curves, found, failed), "utf-8")
+        page.write_text(report(grid, curves, records, failed), "utf-8")
     except OSError as error:
         raise GridError(f"{out} cannot be written to ({error.strerror or type(error).__name__}).") from None
     return [*paths, page]
@@ -61,8 +61,8 @@ def plot(
     seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
 ) -> None:
     """Draw the figures of what has been run of a grid: PNG, SVG, PDF, with numbers, tables and a report beside them."""
-    found = read_grid(grid, users=users, seeds=seeds)
-    paths = draw_all(found, Store(store), out or store / found.name)
+    plan = read_grid(grid, users=users, seeds=seeds)
+    paths = draw_all(plan, Store(store), out or store / plan.name)
     for path in paths:
         typer.echo(str(path))
 

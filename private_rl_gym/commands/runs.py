@@ -1,4 +1,4 @@
-"""``list``, ``train``, ``sweep`` and ``show``: what there is, and running it."""
+"""``list``, ``train``, ``sweep`` and ``show``: names, runs and records."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def list_(
     if as_json:
         typer.echo(json.dumps(groups, indent=2))
         return
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
-    found.add_column(no_wrap=True)
-    found.add_column()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
     for group, names in groups.items():
-        found.add_row(f"[bold]{group}[/bold]", "")
+        table.add_row(f"[bold]{group}[/bold]", "")
         for name, summary in names.items():
-            found.add_row(f"  {name}", summary)
-    screen().print(found)
+            table.add_row(f"  {name}", summary)
+    screen().print(table)
 
 
 def _lines(catalogue: Catalogue) -> dict[str, str]:
@@ -160,19 +160,19 @@ def _from_options(
         "agent": {"name": agent},
         "boundary": stack,
     }
-    for one in options:
-        path, equals, text = one.partition("=")
+    for setting in options:
+        path, equals, text = setting.partition("=")
         part, dot, name = path.strip().partition(".")
         if not (equals and dot) or part not in parts:
             raise GridError(
-                f"--set {one!r}: write it as agent.NAME=VALUE, boundary.NAME=VALUE or environment.NAME=VALUE."
+                f"--set {setting!r}: write it as agent.NAME=VALUE, boundary.NAME=VALUE or environment.NAME=VALUE."
             )
         parts[part][name] = value_of(text.strip())
     return {**parts, "users": users, "seeds": [seed]}
 
 
 def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) -> dict[str, Any]:
-    """What a file says, with the options that were really typed on top."""
+    """The table of a file, in which the options that were typed replace those of the file."""
 
     def typed(*names: str) -> bool:
         sources = (context.get_parameter_source(name) for name in names)
@@ -209,12 +209,12 @@ def _said(choice: dict[str, Any]) -> str:
 
 
 def _print_pairs(rows: dict[str, str]) -> None:
-    found = Table(box=None, show_header=False, pad_edge=False)
-    found.add_column(style="dim", no_wrap=True)
-    found.add_column(overflow="fold")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in rows.items():
-        found.add_row(name, escape(value))
-    screen().print(found, highlight=False)
+        table.add_row(name, escape(value))
+    screen().print(table, highlight=False)
 
 
 @sentences
@@ -238,31 +238,31 @@ def sweep(
 
     Example: `private-rl-gym sweep riverswim`
     """
-    found = read_grid(grid, users=users, seeds=seeds)
-    said = found.options
-    target = store or Path(said.get("store", STORE))
+    plan = read_grid(grid, users=users, seeds=seeds)
+    options = plan.options
+    target = store or Path(options.get("store", STORE))
     records = Store(target)
     runner = engine_named(
-        engine or said.get("engine", "joblib"),
-        workers=workers if workers is not None else said.get("workers"),
-        scheduler=scheduler or said.get("scheduler"),
+        engine or options.get("engine", "joblib"),
+        workers=workers if workers is not None else options.get("workers"),
+        scheduler=scheduler or options.get("scheduler"),
     )
-    sweeping.check(found)
-    missing = records.missing(found.cells)
-    typer.echo(f"{found.title}: {len(found.cells)} cells, {len(missing)} to run. Records: {target}", err=True)
+    sweeping.check(plan)
+    missing = records.missing(plan.cells)
+    typer.echo(f"{plan.title}: {len(plan.cells)} cells, {len(missing)} to run. Records: {target}", err=True)
     if dry:
         return
-    folder = out or Path(said.get("out", target / found.name))
+    folder = out or Path(options.get("out", target / plan.name))
     if folder.is_file():
         raise GridError(f"{folder} is a file: figures and tables go into a folder.")
-    tally = _run(found, records, runner)
+    tally = _run(plan, records, runner)
     typer.echo(tally.sentence, err=True)
     for cell in tally.failed[:5]:
         last = (records.failure(cell) or "").strip().splitlines()[-1:]
         typer.echo(f"  failed: {cell.label}, seed {cell.seed}: {' '.join(last)}", err=True)
     if tally.done + tally.there == 0:
         raise typer.Exit(1)
-    paths = draw_all(found, records, folder)
+    paths = draw_all(plan, records, folder)
     typer.echo(f"The figure: {paths[0]}")
     typer.echo(f"The report: {paths[-1]}")
     if tally.failed:
@@ -273,7 +273,7 @@ def _run(grid: Grid, records: Store, runner: Any) -> sweeping.Tally:
     with progress() as bar:
         task = None if bar is None else bar.add_task(grid.name, total=len(grid.cells))
 
-        def told(tally: sweeping.Tally, answer: Answer[Cell] | None) -> None:
+        def show_progress(tally: sweeping.Tally, answer: Answer[Cell] | None) -> None:
             if bar is not None and task is not None:
                 bar.update(task, completed=tally.there + tally.done + len(tally.failed))
                 if answer is not None and answer.failure is not None:
@@ -281,7 +281,7 @@ def _run(grid: Grid, records: Store, runner: Any) -> sweeping.Tally:
                         f"failed: {answer.cell.label}, seed {answer.cell.seed}", style="red", markup=False
                     )
 
-        return sweeping.sweep(grid, records, runner, told)
+        return sweeping.sweep(grid, records, runner, show_progress)
 
 
 @sentences

@@ -1,4 +1,4 @@
-"""What is shown to whoever typed a command: results on stdout, progress on stderr, sentences for errors."""
+"""The output of commands: results on stdout, progress and errors on stderr, each error as one sentence."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def screen() -> Console:
-    """Where results go; of a fixed width where nobody looks."""
+    """The console for results; its width is fixed if stdout is not a terminal."""
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 112)
 
 
 def progress() -> AbstractContextManager[Progress | None]:
-    """A bar with the time that is left, on stderr; none where that is no terminal."""
+    """A progress bar with the time left, on stderr; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -39,7 +39,7 @@ def _interrupt(_signal: int, _frame: Any) -> None:
 
 
 def sentences(command: F) -> F:
-    """Errors of whoever typed the command become a sentence and exit code 2; an interrupt, 130."""
+    """Decorator that prints errors as sentences; exit code 2 for a ``GridError``, 130 for an interrupt, else 1."""
 
     @functools.wraps(command)
     def guarded(*arguments: Any, **options: Any) -> Any:
@@ -55,9 +55,9 @@ def sentences(command: F) -> F:
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort):
             raise
-        except Exception as error:  # noqa: BLE001 - a traceback teaches whoever typed a command nothing
-            said = f"{type(error).__name__}: {error}".splitlines()[0]
-            typer.echo(f"private-rl-gym {command.__name__.rstrip('_')}: this did not work. {said}", err=True)
+        except Exception as error:  # noqa: BLE001 - a traceback does not help at a command line
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            typer.echo(f"private-rl-gym {command.__name__.rstrip('_')}: this did not work. {reason}", err=True)
             raise typer.Exit(1) from None
 
     return guarded  # type: ignore[return-value]

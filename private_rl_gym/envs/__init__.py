@@ -1,7 +1,7 @@
-"""The users: episodic environments over tabular models, one file a family.
+"""Environments: episodes of tabular models, each episode one user. One file for each family.
 
 * ``TabularModel`` - transitions, rewards, start and horizon, with exact values
-* ``SparseModel`` - the same for many states, of which few follow any one
+* ``SparseModel`` - the same for many states, each with few successors
 * ``TabularEnv``, ``TabularVectorEnv`` - one user, or thousands, of any model
 * ``RiverSwim`` - the papers' benchmark
 * ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds

@@ -1,4 +1,4 @@
-"""The common part of known finite models, however they are stored."""
+"""The common part of known finite models, which does not depend on how they are stored."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class FiniteModel(ABC):
 
     @abstractmethod
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Where each action leads from one state, as probabilities."""
+        """Probabilities of the next state, for each action in one state."""
 
     @abstractmethod
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that make the model what it is."""
+        """The arrays that define the model."""
 
     @abstractmethod
     def _outcomes(self) -> Outcomes:
-        """The transitions, as solvers take them."""
+        """The transitions in the form that solvers use."""
 
     @cached_property
     def _packed_outcomes(self) -> Outcomes:
@@ -70,7 +70,7 @@ class FiniteModel(ABC):
 
     @abstractmethod
     def _tables(self) -> SamplingTables:
-        """The outcomes, as simulators take them."""
+        """The outcomes in the form that simulators use."""
 
     def policy(self, table: Policy | ArrayLike) -> Policy:
         """``table`` as a policy for this model: see :meth:`private_rl_gym.planning.Policy.of`."""
@@ -99,7 +99,7 @@ class FiniteModel(ABC):
         return float(self.initial @ self.values_of(policy)[0])
 
     def values_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s], h = 0..H
-        """The expected return of a policy from every stage and state on."""
+        """The expected return of a policy, starting at every stage and state."""
         from private_rl_gym.planning.solve import evaluate_policy
 
         return evaluate_policy(self._packed_outcomes, self.rewards, self.policy(policy))
@@ -121,7 +121,7 @@ class FiniteModel(ABC):
         return tape_length(self.horizon)
 
     def draw_users(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:  # [user, uniform]
-        """Tapes of new users: the same, from the same generator, as one ``reset`` after another draws."""
+        """Tapes of new users, the same as repeated calls of ``reset`` draw from the same generator."""
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"Users are drawn from a numpy Generator, such as env.np_random, not from {rng!r}.")
         return rng.random((positive_integer(users, "users", "users"), self.tape_length))
@@ -132,7 +132,7 @@ class FiniteModel(ABC):
         tapes: NDArray[np.float64],
         action_uniforms: NDArray[np.float64] | None = None,
     ) -> Trajectories:
-        """Let the users behind ``tapes`` run a policy: see :func:`private_rl_gym.planning.rollout`."""
+        """Let the users with these tapes run a policy: see :func:`private_rl_gym.planning.rollout`."""
         from private_rl_gym.planning.simulate import rollout
 
         return rollout(self.tables, self.policy(policy), tapes, action_uniforms)

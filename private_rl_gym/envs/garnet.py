@@ -1,4 +1,4 @@
-"""Garnets: random sparse models, the usual random testbed."""
+"""Garnets: random sparse models, the usual test problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Garnet(TabularEnv):
 
     ## Description
     Generic average-case problems after Archibald, McKinnon and Thomas (1995): every (state, action) leads to
-    `branching` states, chosen at random, with probabilities uniform on that simplex, and pays a mean reward
+    `branching` states, chosen at random, with probabilities uniform on the simplex, and pays a mean reward
     uniform in [0, 1]. `instance_seed` fixes the instance; the seed of `reset` draws users, and never changes it.
 
     ## Observation space
@@ -37,7 +37,7 @@ class Garnet(TabularEnv):
     - `instance_seed=0`: which instance.
     - `stationary=True`: with False, every stage has transitions and rewards of its own.
     - `reward_law="bernoulli"`: or `"fixed"`.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.

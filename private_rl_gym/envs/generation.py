@@ -1,4 +1,4 @@
-"""Where random instances come from."""
+"""Generators of random instances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["instance_generator", "sparse_distributions", "sparse_rows"]
 
 
 def instance_generator(family: str, seed: int) -> np.random.Generator:
-    """The generator of a family's random instances: never the stream that ``reset(seed=...)`` gives users."""
+    """The generator of a family's random instances, independent of the one that ``reset(seed=...)`` seeds for users."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"instance_seed is {seed!r}: it must be a whole number, 0 or more.")
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(family.encode())))
@@ -36,7 +36,7 @@ def sparse_rows(
 def sparse_distributions(
     rng: np.random.Generator, shape: tuple[int, ...], n_states: int, branching: int
 ) -> NDArray[np.float64]:  # [*shape, s']
-    """The same law as dense rows, from a draw for every state: what Garnets are made from, and stay made from."""
+    """The law of ``sparse_rows`` as dense rows, with a draw for every state. Garnets keep it, to stay the same."""
     if not isinstance(branching, int | np.integer) or not 1 <= branching <= n_states:
         raise ValueError(_no_branching(branching, n_states))
     rows = int(np.prod(shape))

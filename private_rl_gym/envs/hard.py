@@ -1,4 +1,4 @@
-"""The instances behind the lower bounds: parallel bandits dressed as one Markov decision process."""
+"""The instances behind the lower bounds: parallel bandits in one Markov decision process."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class HardMDP(TabularEnv):
     The class of instances in the lower bound of Vietri, Balle, Krishnamurthy and Wu (PUCB, section 6.2). An
     episode starts in one of `n` states, drawn uniformly. The action chosen there leads to `+` or to `-`, where it
     stays. Action 0 reaches `+` with probability 1/2 + alpha/2, the best action of that start state (if it is
-    another one) with 1/2 + alpha, all others with 1/2. Whoever learns this problem has solved `n` separate
-    bandits, and privacy makes each of them cost more users.
+    another one) with 1/2 + alpha, all others with 1/2. To learn this problem is to solve `n` separate
+    bandits, and privacy increases the number of users that each of them needs.
 
     ## Observation space
     `Discrete(n + 2)`: the start states 0..n-1, then `+` (n) and `-` (n + 1). With `observe_time=True`,
@@ -73,7 +73,7 @@ class HardMDP(TabularEnv):
     - `alpha=0.2`: the gap, in (0, 1/2].
     - `instance=None`: the best action of each start state, `I = (I_1, ..., I_n)`; by default 1, 2, ..., m, 0, 1, ...
     - `horizon=10`: steps in an episode.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.
@@ -100,7 +100,7 @@ class HardMDP(TabularEnv):
 
 
 class HardBandit(TabularEnv):
-    """One bandit, one pull a user: private best-arm identification.
+    """One bandit with one pull for each user: private best-arm identification.
 
     ## Description
     The member of the hard class (PUCB, section 6.1) with one start state and one step: each user pulls one of
@@ -124,7 +124,7 @@ class HardBandit(TabularEnv):
     - `m=3`: arms besides arm 0.
     - `alpha=0.2`: the gap, in (0, 1/2].
     - `instance=1`: the best arm.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.

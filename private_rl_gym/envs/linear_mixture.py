@@ -22,19 +22,19 @@ class LinearMixture(TabularEnv):
 
     ## Description
     A linear mixture model (assumption 1 of LinOpt): P_h(s' | s, a) is a weighted sum of `d` base kernels, which
-    the learner knows, with weights that it does not. What there is to learn is `d` numbers a stage, however many
-    states there are. Base kernels are random and sparse; weights are uniform on the simplex. Rewards are linear
+    the learner knows, with weights that it does not know. It has to learn only `d` numbers for each stage, for any
+    number of states. Base kernels are random and sparse; weights are uniform on the simplex. Rewards are linear
     in `d` known features with hidden weights of their own. `env.unwrapped.mixture.features` is what a learner may
     know, `env.unwrapped.mixture` holds the weights too; `instance_seed` fixes the instance. Kernels are sparse:
-    10,000 states take a second to make and some ten megabytes.
+    10,000 states take about one second to make, and about ten megabytes.
 
-    With `misspecification` above 0 the truth is no mixture of the known kernels: with that probability a step follows
-    a kernel, and pays a mean reward, that no feature tells of. Every row of P is within that total variation
-    distance of the mixture, and every mean reward within that of its own.
+    With `misspecification` above 0 the truth is not a mixture of the known kernels: with that probability a step
+    follows a hidden kernel and pays a hidden mean reward, which no feature describes. Every row of P is within that
+    total variation distance of the mixture, and every mean reward within that distance of its linear value.
 
     ## Observation space
     `Discrete(n_states)`. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`. With
-    `observe_features=True`, for learners that want vectors, a `Box`: the reward features of every action in this
+    `observe_features=True`, for learners that need vectors, a `Box`: the reward features of every action in this
     state, and with `observe_time=True` the share of the episode that is over.
 
     ## Action space
@@ -54,9 +54,9 @@ class LinearMixture(TabularEnv):
     - `instance_seed=0`: which instance.
     - `stationary=True`: with False, every stage has weights of its own.
     - `reward_law="bernoulli"`: or `"fixed"`.
-    - `misspecification=0.0`: how far the truth is from every mixture, below 1.
+    - `misspecification=0.0`: the distance of the truth from the mixture, below 1.
     - `observe_features=False`: observe a vector.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.
@@ -91,7 +91,7 @@ class LinearMixture(TabularEnv):
         eta = rng.random((stages, d))
         self.mixture = Mixture(LinearFeatures.sparse(successors, psi, varphi), theta, eta)
         model = self.mixture.model(0, H, reward_law)
-        if misspecification:  # one more kernel, and rewards, of which no feature tells
+        if misspecification:  # one more kernel, and rewards, which no feature describes
             hidden, chances = sparse_rows(rng, (1, S, A), S, branching)
             share = float(misspecification)
             everything = LinearFeatures.sparse(
@@ -109,7 +109,7 @@ class LinearMixture(TabularEnv):
 
 
 def _vectors(features: LinearFeatures) -> NDArray[np.float32]:  # [s, action and feature]
-    """What describes a state to a learner that wants vectors: the reward features of its actions."""
+    """Observations of states for learners that need vectors: the reward features of all actions."""
     return features.reward_features.reshape(features.n_states, -1).astype(np.float32)
 
 

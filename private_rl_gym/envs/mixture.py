@@ -19,7 +19,7 @@ __all__ = ["Mixture"]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False, slots=True)
 class Mixture:
-    """A linear mixture model: what a linear learner knows of it, and what it has to find out.
+    """A linear mixture model: features that a linear learner knows, and weights that it has to learn.
 
     Transitions are P_h(s' | s, a) = <psi(s, a, s'), theta_h> and rewards r_h(s, a) = <varphi(s, a), eta_h>, as in
     assumption 1 of Zhou's paper on linear function approximation (LinOpt).
@@ -65,20 +65,20 @@ class Mixture:
 
     @property
     def kernels(self) -> NDArray[np.float64]:  # [i, s, a, s']
-        """Psi as one array, where that is small."""
+        """Psi as one array; raises ``ValueError`` if it would be too large."""
         return self.features.to_dense()
 
     @property
     def reward_features(self) -> NDArray[np.float64]:  # [s, a, j]
-        """Varphi."""
+        """Varphi, the features of rewards."""
         return self.features.reward_features
 
     def features_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:  # [s, a, i]
-        """phi(s, a) = sum over s' of psi(s, a, s') V(s'): what predicts the next value, linearly."""
+        """phi(s, a) = sum over s' of psi(s, a, s') V(s'), the features that predict the next value linearly."""
         return self.features.of(values)
 
     def model(self, initial: ArrayLike = 0, horizon: int = 1, reward_law: RewardLaw = "bernoulli") -> SparseModel:
-        """The truth: what there is if these weights are the right ones."""
+        """The model with these weights."""
         for name, rows in (("weights", self.weights), ("reward_weights", self.reward_weights)):
             if len(rows) not in (1, horizon):
                 raise ValueError(f"{name} are for {len(rows)} stages, and the horizon is {horizon}: give one, or all.")

@@ -1,4 +1,4 @@
-"""The truth behind a tabular environment, and its exact values."""
+"""Tabular models, with their exact values."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["RewardLaw", "TabularModel"]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
 class TabularModel(FiniteModel):
-    """A finite-horizon Markov decision process, and what follows from it exactly.
+    """A finite-horizon Markov decision process with exact values.
 
     Axis h has length H, or length 1 where the model is stationary and one stage stands for all. Arrays are
-    copied, checked, and closed for writing.
+    copied, checked, and made read-only.
 
     Attributes:
         transitions: ``[h, s, a, s']``, probabilities of the next state.
@@ -148,12 +148,12 @@ class TabularModel(FiniteModel):
         return len(self.transitions) == 1 and len(self.rewards) == 1
 
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Where each action leads from one state, as probabilities."""
-        found: NDArray[np.float64] = self.transitions[stage % len(self.transitions), state]
-        return found
+        """Probabilities of the next state, for each action in one state."""
+        probabilities: NDArray[np.float64] = self.transitions[stage % len(self.transitions), state]
+        return probabilities
 
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that make the model what it is."""
+        """The arrays that define the model."""
         return self.transitions, self.rewards, self.initial
 
     def _outcomes(self) -> Outcomes:

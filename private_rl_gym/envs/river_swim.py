@@ -20,7 +20,7 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """How the river carries a swimmer who swims right, and what its banks pay."""
+    """A variant of the river: the outcomes of swimming right, the small reward and the start states."""
 
     first: tuple[float, float]  # at the left bank: stay, forward
     middle: tuple[float, float, float]  # in between: back, stay, forward
@@ -56,11 +56,11 @@ VARIANTS: dict[str, Current] = {
         source="this project: osband's river without walls, where being carried into a bank is staying there",
     ),
 }
-"""The named rivers."""
+"""The variants by name."""
 
 
 def current_named(variant: str) -> Current:
-    """The river of that name, or a sentence with the names there are."""
+    """The variant with this name; raises ``ValueError`` with all names if there is none."""
     if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"There is no RiverSwim variant {variant!r}: choose one of {', '.join(sorted(VARIANTS))}.")
     return VARIANTS[variant]
@@ -82,7 +82,7 @@ def river_swim_start(current: Current, n_states: int) -> NDArray[np.float64]:  #
 
 
 def river_length(n_states: int) -> int:
-    """``n_states``, or a sentence: a river has two banks and water in between."""
+    """``n_states``, which must be at least 3: two banks and water in between."""
     length = positive_integer(n_states, "n_states", "states")
     if length < 3:
         raise ValueError(f"n_states is {length}: a river needs at least 3 states, two banks and water in between.")
@@ -105,9 +105,9 @@ class RiverSwim(TabularEnv):
 
     ## Description
     States are places along the river, from the left bank (0) to the right bank. Swimming left always succeeds.
-    Swimming right works against the current: mostly one stays where one is. The left bank pays almost nothing, at
-    once; the right bank pays 1, after a long way on which nothing is paid. A learner that does not explore with
-    determination never finds out, which makes this the benchmark of the papers on private reinforcement learning.
+    Swimming right works against the current: most steps leave the swimmer in place. The left bank pays a very
+    small reward at once; the right bank pays 1, after a long way without rewards. A learner that does not explore
+    enough never reaches it, which makes RiverSwim the benchmark of the papers on private reinforcement learning.
 
     ## Observation space
     `Discrete(n_states)`: the place in the river. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`:
@@ -132,7 +132,7 @@ class RiverSwim(TabularEnv):
     - `horizon=20`: steps in an episode.
     - `n_states=6`: length of the river, at least 3.
     - `reward_law="fixed"`: or `"bernoulli"`.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.

@@ -26,7 +26,7 @@ BACK, HOLD, FORWARD = 0, 1, 2
 
 
 def _currents(current: Current, n_states: int) -> NDArray[np.float64]:  # [i, s, a, s']
-    """Three rivers that, mixed as a swimmer in the middle is carried, give the river of ``current``."""
+    """Three kernels whose mixture is the river of ``current``; the weights are its probabilities in the middle."""
     back, stay, forward = current.middle
     kernels = np.zeros((3, n_states, 2, n_states))
     for s in range(n_states):
@@ -43,7 +43,7 @@ def _currents(current: Current, n_states: int) -> NDArray[np.float64]:  # [i, s,
 
 
 class RiverSwimMixture(TabularEnv):
-    """The very river of RiverSwim, told as a linear mixture, so that tabular and linear learners meet.
+    """RiverSwim as a linear mixture, on which tabular and linear learners can be compared.
 
     ## Description
     Transitions and rewards are those of `PrivateRL/RiverSwim-v0` with the same variant (up to rounding), and so is
@@ -53,6 +53,7 @@ class RiverSwimMixture(TabularEnv):
 
     ## Observation space
     `Discrete(n_states)`: the place in the river. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`.
+
     ## Action space
     `Discrete(2)`: 0 swims left, 1 swims right.
 
@@ -68,7 +69,7 @@ class RiverSwimMixture(TabularEnv):
     - `horizon=20`: steps in an episode.
     - `n_states=6`: length of the river, at least 3.
     - `reward_law="fixed"`: or `"bernoulli"`.
-    - `observe_time=False`, `render_mode=None`: as everywhere.
+    - `observe_time=False`, `render_mode=None`: as in all environments.
 
     ## Version history
     - v0: first release.

@@ -1,4 +1,4 @@
-"""Models with many states, of which few can follow any one: outcomes are packed, and never a dense array."""
+"""Models with many states and few successors of each: outcomes are packed, without a dense array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SparseModel"]
 
 
 class SparseModel(FiniteModel):
-    """A model whose transitions are packed: what costs memory and time is the number of possible outcomes.
+    """A model with packed transitions: its memory and time depend on the number of possible outcomes.
 
     Row (h * S + s) * A + a of the outcomes, with h = 0 where one stage stands for all, owns the entries from
     ``offsets[row]`` to ``offsets[row + 1]``.
@@ -85,7 +85,7 @@ class SparseModel(FiniteModel):
 
     @cached_property
     def transitions(self) -> NDArray[np.float64]:  # [h, s, a, s']
-        """The same as a dense array, where that is small."""
+        """The transitions as a dense array; raises ``ValueError`` if it would be too large."""
         stages = (len(self.offsets) - 1) // (self.n_states * self.n_actions)
         check_dense((stages, self.n_states, self.n_actions, self.n_states), "The transitions")
         dense = np.zeros((len(self.offsets) - 1, self.n_states))
@@ -94,17 +94,17 @@ class SparseModel(FiniteModel):
         return read_only(dense.reshape(stages, self.n_states, self.n_actions, self.n_states))
 
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Where each action leads from one state, as probabilities."""
+        """Probabilities of the next state, for each action in one state."""
         A, rows = self.n_actions, len(self.offsets) - 1
-        found = np.zeros((A, self.n_states))
+        dense = np.zeros((A, self.n_states))
         for a in range(A):
             row = ((stage * self.n_states + state) * A + a) % rows
             entries = slice(self.offsets[row], self.offsets[row + 1])
-            np.add.at(found[a], self.successors[entries], self.probabilities[entries])
-        return found
+            np.add.at(dense[a], self.successors[entries], self.probabilities[entries])
+        return dense
 
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that make the model what it is."""
+        """The arrays that define the model."""
         return self.offsets, self.successors, self.probabilities, self.rewards, self.initial
 
     @property

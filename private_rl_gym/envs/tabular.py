@@ -26,7 +26,7 @@ _Row = tuple[list[float], list[int], list[float]]  # cumulative probabilities, n
 def observation_space(
     model: FiniteModel, observe_time: bool, features: NDArray[np.float32] | None = None
 ) -> spaces.Space[Any]:
-    """What a user shows of her state: ``Discrete(S)``, ``MultiDiscrete([H, S])`` with the stage, or a ``Box``."""
+    """The observation space: ``Discrete(S)``, ``MultiDiscrete([H, S])`` with the stage, or a ``Box`` of features."""
     if features is not None:
         low, high = np.minimum(features.min(axis=0), np.float32(0.0)), np.maximum(features.max(axis=0), np.float32(1.0))
         if observe_time:
@@ -38,7 +38,7 @@ def observation_space(
 
 
 def user_option(options: dict[str, Any] | None) -> Any:
-    """What ``options["user"]`` says; any other option is refused, so that a misspelt one is not silently ignored."""
+    """The tapes in ``options["user"]``, or None; other options are refused, so that misspelt ones are not ignored."""
     unknown = set(options or ()) - {"user"}
     if unknown:
         raise ValueError(f"There is no reset option {min(map(str, unknown))!r}: the only one is 'user', for tapes.")
@@ -49,15 +49,15 @@ class TabularEnv(gym.Env[Observation, int]):
     """One episode is one user: H steps of a finite model, decided by her tape.
 
     A tape holds the 2H + 1 uniforms behind a user's initial state, rewards and next states. It is drawn from the
-    environment's generator at ``reset``, or handed in with ``reset(options={"user": tape})``. Same tape, same
-    answers. The episode terminates after H steps, because the horizon belongs to the problem.
+    environment's generator at ``reset``, or handed in with ``reset(options={"user": tape})``. The same tape
+    gives the same answers. The episode terminates after H steps, because the horizon belongs to the problem.
 
     Args:
-        model: The truth. ``env.unwrapped.model`` gives it back, for exact regret.
+        model: The true model. It is available as ``env.unwrapped.model``, for exact regret.
         observe_time: Observe ``[stage, state]`` instead of the state, for learners that do not count stages. The
             observation after the last step repeats the last stage, to stay inside its space.
-        features: ``[s, i]``, to observe a row of in place of the state, for learners that want vectors; with
-            ``observe_time``, followed by the share of the episode that is over.
+        features: ``[s, i]``: observe row s in place of the state s, for learners that need vectors. With
+            ``observe_time``, the share of the episode that is over follows.
         render_mode: ``"ansi"``, ``"rgb_array"``, ``"human"`` or None.
 
     Example:
@@ -114,7 +114,7 @@ class TabularEnv(gym.Env[Observation, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Meet the next user: the one in ``options["user"]``, or a new one."""
+        """Start the episode of the next user: the one in ``options["user"]``, or a new one."""
         super().reset(seed=seed)
         tape = user_option(options)
         if tape is None:
@@ -132,7 +132,7 @@ class TabularEnv(gym.Env[Observation, int]):
         return self._observation(), {}
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """One of the user's H steps."""
+        """Take one of the user's H steps."""
         stage = self._stage
         if stage >= self._horizon:
             raise ResetNeeded(self._why_no_step())
@@ -157,7 +157,7 @@ class TabularEnv(gym.Env[Observation, int]):
         return self._observation(), reward, stage == self._horizon, False, {}
 
     def render(self) -> Any:
-        """Show the user where she is: text, a picture, or a window."""
+        """Show the state of the user, as text, as a picture or in a window."""
         if self.render_mode is None:
             gym.logger.warn(
                 "Nothing is rendered without a render mode: pass render_mode='ansi', 'rgb_array' or 'human' to "
@@ -177,7 +177,7 @@ class TabularEnv(gym.Env[Observation, int]):
         return None
 
     def scene(self) -> Scene:
-        """How this family is drawn."""
+        """The scene that draws this family."""
         return GraphScene(self.model, type(self).__name__)
 
     def close(self) -> None:
@@ -198,13 +198,13 @@ class TabularEnv(gym.Env[Observation, int]):
         """The outcomes of one (stage, state, action) as Python numbers, kept for the next visit."""
         tables = self.model.tables
         entries = slice(tables.offsets[row], tables.offsets[row + 1])
-        found = (
+        outcomes = (
             tables.cumulative[entries].tolist(),
             tables.successors[entries].tolist(),
             tables.rewards[entries].tolist(),
         )
-        self._rows[row] = found
-        return found
+        self._rows[row] = outcomes
+        return outcomes
 
     def _why_no_step(self) -> str:
         if not self._tape:

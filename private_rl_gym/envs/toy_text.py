@@ -55,15 +55,17 @@ def read_toy_text(
 
 
 def _end_states(table: Any) -> dict[float, int]:
-    """Where an episode that ended early waits for the horizon, by the reward that it ended with.
+    """The state in which an episode that ended early stays until the horizon, by the reward that it ended with.
 
-    One state serves all, unless one action can end an episode with different rewards: these would be averaged.
+    All rewards share one state, unless one action can end an episode with different rewards: they would be averaged.
     """
     rewards = sorted(
-        {entry[2] for actions in table.values() for found in actions.values() for entry in found if entry[3]}
+        {entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes if entry[3]}
     )
     mixed = any(
-        len({entry[2] for entry in found if entry[3]}) > 1 for actions in table.values() for found in actions.values()
+        len({entry[2] for entry in outcomes if entry[3]}) > 1
+        for actions in table.values()
+        for outcomes in actions.values()
     )
     return {reward: len(table) + (place if mixed else 0) for place, reward in enumerate(rewards)}
 

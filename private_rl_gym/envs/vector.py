@@ -23,14 +23,14 @@ Step = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bo
 
 
 class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
-    """Many users of one model, a user each: user i answers as the single environment does with tape i.
+    """Many users of one model at once: user i answers as the single environment does with tape i.
 
-    All episodes have H steps, so users come and go together: the step after the last one ignores its actions and
-    meets the next users (``AutoresetMode.NEXT_STEP``). The tapes of new users are the rows of one draw from the
+    All episodes have H steps, so all users change together: the step after the last one ignores its actions and
+    starts the next users (``AutoresetMode.NEXT_STEP``). The tapes of new users are the rows of one draw from the
     environment's generator; with one user and the same seed they are the single environment's.
 
     Args:
-        env: A single environment: its model, its observations, its looks.
+        env: A single environment, which gives the model, the observations and the pictures.
         num_envs: Number of users at a time.
 
     Example:
@@ -75,7 +75,7 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Meet the next users: those in ``options["user"]`` (an array ``[user, uniform]``), or new ones."""
+        """Start the episodes of the next users: the tapes ``[user, uniform]`` in ``options["user"]``, or new ones."""
         super().reset(seed=seed)
         if options is not None and "reset_mask" in options:
             raise ValueError("Users come and go together here: reset all of them, without a reset_mask.")
@@ -147,8 +147,8 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
 class _Outcomes:
     """The model's outcomes in rows of equal length, so that one search serves all users.
 
-    Each row of cumulative probabilities is filled up with infinity to a power of two. The first entry above a
-    uniform is then found by halving, in as many numpy calls as the power.
+    Each row of cumulative probabilities is filled up with infinity to a power of two. A binary search
+    for the first entry above a uniform then takes as many numpy calls as the power.
     """
 
     def __init__(self, env: TabularEnv) -> None:
@@ -180,7 +180,7 @@ class _Outcomes:
 
 
 def vector_entry_point(family: Callable[..., TabularEnv]) -> Callable[..., TabularVectorEnv]:
-    """What ``gym.make_vec`` calls: many users of the environment that ``family`` makes."""
+    """A function for ``gym.make_vec``, which makes many users of the environment that ``family`` makes."""
 
     def make(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
         return TabularVectorEnv(family(**kwargs), num_envs)

@@ -1,4 +1,4 @@
-"""Runs, their figures, and what they show."""
+"""Experiments: configurations, runs, records, figures and audits."""
 
 from __future__ import annotations
 

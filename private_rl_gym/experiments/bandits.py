@@ -27,7 +27,7 @@ class BanditTrace:
 
 
 def bandit_traces(agent: Agent, tapes: NDArray[np.float64]) -> dict[int, BanditTrace]:
-    """Let an agent learn from these users one by one, and split what it does by their start states.
+    """Let an agent learn from these users one by one, and split its first actions by start state.
 
     If the agent is epsilon-JDP with public start states, each trace is the output of an epsilon-DP bandit learner.
     """
@@ -54,9 +54,9 @@ def _act(agent: Agent, policy: Policy, start: int) -> int:
 
 
 def best_arm(agent: Agent, users: int) -> int:
-    """Learn from so many users of HardBandit, and name the arm that looks best in the last release.
+    """Let an agent learn from ``users`` users of HardBandit, and return the arm that is best in the last release.
 
-    Not the one that the agent would try next, which may be the one it knows least.
+    This is not always the arm that the agent would try next, which may be the arm that it knows least about.
     """
     agent.learn(users * agent.horizon)
     assert agent.board is not None  # noqa: S101 - it has just learned on it

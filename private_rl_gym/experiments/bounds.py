@@ -1,4 +1,4 @@
-"""The theorems' bounds as functions, to be drawn beside what is measured.
+"""Bounds of the papers' theorems as functions, to be drawn beside measured curves.
 
 Lower bounds come with the constants that the papers prove. Upper bounds are stated up to constants and logarithms, and
 so are these: they show how a curve should grow, not where it lies.
@@ -50,7 +50,7 @@ def pac_lower_bound(
 
 
 def lower_bound(config: Mapping[str, Any], epsilon: float, beta: float = 0.05) -> float | None:
-    """Lemma 10 for a run on the hard class, where mistakes are counted beyond the gap that it asks for; else None."""
+    """Lemma 10 for a run on HardMDP that counts mistakes beyond a gap ``alpha``; None for any other run."""
     environment, alpha = config["environment"], config.get("alpha")
     if environment["name"] != "PrivateRL/HardMDP-v0" or alpha is None:
         return None
@@ -112,7 +112,10 @@ def dp_ucbvi_regret(
 
 
 def dp_ucbvi_regret_of_error(horizon: int, n_states: int, n_actions: int, users: int, error: float) -> float:
-    """DP-UCBVI, theorem 4.1, up to logarithms: sqrt(S A H^2 T) + S^2 A H^2 E on any board whose counts are within E."""
+    """DP-UCBVI, theorem 4.1, up to logarithms, for any boundary whose counts have errors of at most E.
+
+    sqrt(S A H^2 T) + S^2 A H^2 E, T being all steps.
+    """
     steps = users * horizon
     return math.sqrt(n_states * n_actions * horizon**2 * steps) + n_states**2 * n_actions * horizon**2 * error
 

@@ -1,20 +1,20 @@
-"""Mechanisms that are broken on purpose, to see an audit catch them. Never use one.
+"""Mechanisms that are broken on purpose, to test that audits detect them. Never protect data with one.
 
-Each makes a mistake that was made somewhere, and prints the same promise as before:
+Each makes a mistake that was made in practice, and states the same guarantee as the correct mechanism:
 
 * ``HalvedNoise`` - half the noise that is stated
-* ``MissingFactor`` - noise for adding a user, where one is replaced
+* ``MissingFactor`` - noise calibrated for adding a user, where the guarantee is for replacing one
 * ``SharedNoise`` - one sequence of noise for all cells
-* ``FreshNoise`` - fresh noise for every release, in place of a mechanism that goes on
-* ``MissingLevel`` - noise for one level of the tree too few
-* ``VisitedCells`` - noise only on cells where somebody was
-* ``FloatNoise`` - Laplace noise in floating point, on no grid
-* ``Reseeded`` - noise that begins anew with ``reset(seed=...)``
+* ``FreshNoise`` - independent noise for every release, in place of a mechanism for continual release
+* ``MissingLevel`` - a tree whose noise is calibrated for one level too few
+* ``VisitedCells`` - noise only on cells that somebody has visited
+* ``FloatNoise`` - Laplace noise in floating point, not on a grid
+* ``Reseeded`` - noise that starts again with ``reset(seed=...)``
 * ``IntegerSums`` - users who send the sum of their bits, in place of bits
-* ``UncheckedActions`` - counts whatever a policy does, also actions that there are not
-* ``SmallBatches`` - a shuffler that closes any batch under the promise of a large one
+* ``UncheckedActions`` - counts of any policy's actions, including actions that do not exist
+* ``SmallBatches`` - a shuffler that publishes small batches with the guarantee of a large one
 * ``HalvedReports``, ``HalvedBits`` - half the noise in the local and in the shuffle model
-* ``Peeking`` - an agent that reads true rewards behind the boundary
+* ``Peeking`` - an agent that reads true sums inside the boundary
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ class HalvedNoise(JDPBillboard):
     """Half the noise that the ledger states."""
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Promise, and then forget half of it."""
+        """Calibrate the noise, and then halve its scale."""
         super().design(statistic, apart=apart)
         self._scale /= 2.0
 
 
 class MissingFactor(JDPBillboard):
-    """Noise for adding a user: half of what it takes to replace one (Laplace), or its root (Gaussian)."""
+    """Noise for adding a user: the scale for replacing one, divided by 2 (Laplace) or by sqrt(2) (Gaussian)."""
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Promise, and then leave the factor out."""
+        """Calibrate the noise, and then drop the factor."""
         super().design(statistic, apart=apart)
         self._scale /= 2.0 if self._mechanism[1] == "laplace" else np.sqrt(2.0)
 
 
 class _OneForAll(CentralNoise):
-    """The noise of the first cell, in all of them."""
+    """Central noise that is the same in all cells: that of the first one."""
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         alone = np.zeros_like(sums)
@@ -83,13 +83,13 @@ class _OneForAll(CentralNoise):
 
 
 class SharedNoise(JDPBillboard):
-    """One sequence of noise for all cells, as a generator that is made anew from one seed for every cell gives."""
+    """One sequence of noise for all cells, as if every cell had a new generator with the same seed."""
 
     central = _OneForAll
 
 
 class _FreshEveryTime(CentralNoise):
-    """Noise that has nothing to do with that of other releases, each as wide as if it were the only one."""
+    """Independent noise for every release, with the scale of a single release."""
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         del releases
@@ -106,7 +106,7 @@ class _FreshEveryTime(CentralNoise):
 
 
 class FreshNoise(JDPBillboard):
-    """Fresh noise for every release: whoever takes the mean removes it."""
+    """Independent noise for every release: the mean over releases removes it."""
 
     central = _FreshEveryTime
 
@@ -115,13 +115,13 @@ class FreshNoise(JDPBillboard):
 
 
 class MissingLevel(JDPBillboard):
-    """A binary tree calibrated for one level fewer than a user is in."""
+    """A binary tree calibrated for one level fewer than a user contributes to."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "counting": "binary-tree"})
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Promise, and then forget the root."""
+        """Calibrate the noise, and then scale it down as if the tree had no root."""
         super().design(statistic, apart=apart)
         levels = max(1, (self._releases - 1).bit_length())
         share = max(1, levels - 1) / levels
@@ -129,20 +129,20 @@ class MissingLevel(JDPBillboard):
 
 
 class _Elsewhere(CentralNoise):
-    """Noise on cells that are not zero."""
+    """Central noise on cells that are not zero."""
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         return np.where(sums == 0, 0.0, super().add(sums, releases))
 
 
 class VisitedCells(JDPBillboard):
-    """Noise only on cells where somebody was, as a dictionary of counts suggests: the others say that nobody was."""
+    """Noise only on visited cells, as with counts in a dictionary: an exact 0 reveals that nobody visited a cell."""
 
     central = _Elsewhere
 
 
 class _Floats(CentralNoise):
-    """The same law, in floating point."""
+    """Central Laplace noise in floating point."""
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         super().add(sums, releases)
@@ -150,7 +150,7 @@ class _Floats(CentralNoise):
 
 
 class FloatNoise(JDPBillboard):
-    """Laplace noise as libraries draw it: the last digits of a sum tell what it was added to (Mironov, 2012)."""
+    """Laplace noise as libraries draw it: the last digits of a noisy sum reveal the exact sum (Mironov, 2012)."""
 
     central = _Floats
 
@@ -159,20 +159,20 @@ class FloatNoise(JDPBillboard):
 
 
 class Reseeded(JDPBillboard):
-    """Noise that begins anew whenever the environment is seeded: the same noise twice is no noise."""
+    """Noise that starts again whenever the environment is seeded: equal noise cancels in a difference."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet the next user, and break the promise."""
+        """Start the episode of the next user; a seed also restarts the noise."""
         if seed is not None:
             self._source.restore(NoiseSource(seed).state())
         return super().reset(seed=seed, options=options)
 
 
 class IntegerSums(SDPShuffler):
-    """Every user sends one number a counter, her own bit plus her noise bits, as SDP-PE's algorithm prints it.
+    """Every user sends one number for each counter, her own bit plus her noise bits, as in SDP-PE's printed algorithm.
 
-    The sum is as private as with bits, but a shuffler passes on all numbers: the largest that noise allows, plus one,
-    can only come from somebody who holds the bit.
+    The sum is as private as with bits, but a shuffler passes on all numbers: the largest possible noise plus one can
+    only come from a user whose own bit is 1.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -180,7 +180,7 @@ class IntegerSums(SDPShuffler):
         self._numbers: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """Numbers in place of messages."""
+        """Sums of the numbers that users send in place of bits."""
         del sums, releases
         assert self._protocol is not None  # noqa: S101 - bits are mixed here
         held = np.array(self._held)
@@ -191,7 +191,7 @@ class IntegerSums(SDPShuffler):
         return np.asarray((numbers.sum(axis=1) - len(held) * bits.each * bits.bias) * self.statistic.grid)
 
     def transcript(self) -> NDArray[np.float64]:
-        """Sums, and how many numbers of a counter were very large: the analyzer's view of a batch, in short."""
+        """Sums, and for each counter the count of very large numbers: a summary of the analyzer's view of a batch."""
         return np.concatenate([self.statistic.vector(self.release.sums()), self._numbers.ravel()])
 
 
@@ -202,17 +202,17 @@ class HalvedReports(LDPUserSide):
         super().__init__(*arguments, **{"randomizer": "laplace", **options})
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Promise, and then forget half of it."""
+        """Calibrate the noise, and then halve its scale."""
         super().design(statistic, apart=apart)
         if isinstance(self.statistic, AdditiveReports):
             self.statistic.scale /= 2.0
 
 
 class HalvedBits(SDPShuffler):
-    """A quarter of the noise bits that the promise needs: half the noise."""
+    """A quarter of the noise bits that the guarantee needs: half the noise."""
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """Few bits."""
+        """Sums with too few noise bits."""
         del releases
         assert self._protocol is not None  # noqa: S101 - bits are mixed here
         sent = self._batches.pending
@@ -223,7 +223,7 @@ class HalvedBits(SDPShuffler):
 
 
 class _Trusting(Population):
-    """Users who do what a policy says, also where there is no such action."""
+    """Users who follow a policy even if it chooses an action that does not exist."""
 
     def policy(self, policy: Any) -> Policy:
         return policy if isinstance(policy, Policy) else super().policy(policy)
@@ -235,19 +235,19 @@ class _Trusting(Population):
 
 
 class UncheckedActions(JDPBillboard):
-    """Counts whatever a policy does: an action that there is not writes a reward where a count is noised for one."""
+    """Counts of any policy: an action that does not exist adds a reward to a cell whose noise is meant for a count."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.population = _Trusting(self.population.env, None)
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
-        """Whatever they did."""
+        """Add the users' trajectories without a check of their actions."""
         self.statistic._collect(users, sums, None, ask)
 
 
 class SmallBatches(SDPShuffler):
-    """Closes any batch, and prints what a full one costs: whoever is alone in one hides among nobody."""
+    """Small batches with the guarantee of a full one: a user who is alone in a batch has nobody to hide among."""
 
     def _needed_reports(self, users: int) -> int:
         del users
@@ -255,10 +255,10 @@ class SmallBatches(SDPShuffler):
 
 
 class Peeking(UCBVI):
-    """An agent that reads true sums, rewards and all, behind the boundary."""
+    """An agent that reads true sums, including rewards, inside the boundary."""
 
     def prepare(self) -> None:
-        """Look inside."""
+        """Begin to observe the users inside the boundary."""
         super().prepare()
         board = self.board
         assert board is not None  # noqa: S101 - it was given one
@@ -267,15 +267,15 @@ class Peeking(UCBVI):
         board.observe(self)
 
     def left(self, users: Trajectories | None, count: int) -> None:
-        """Add up what nobody should see."""
+        """Add the exact contributions of users, which no agent should see."""
         del count
         if users is not None:
             self._exact.collect(users, self._true)
 
     def reported(self, vector: NDArray[np.int64]) -> None:
-        """Reports are of no interest."""
+        """Ignore reports."""
 
     def plan(self, release: Any) -> Policy:
-        """Plan from what nobody should see."""
+        """Plan from the true sums."""
         true = self._exact.sums(self._true * self._exact.grid, release.users)
         return super().plan(replace(release, **true))

@@ -1,4 +1,4 @@
-"""What a guarantee costs before anyone ships it: the noise of every mechanism, side by side."""
+"""The noise that a guarantee costs under every mechanism, to compare them before a deployment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Deployment", "Row", "budget"]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What is planned."""
+    """The sizes and the privacy budget of a planned deployment."""
 
     users: int
     horizon: int
@@ -35,7 +35,7 @@ class Deployment:
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be planned."""
+        """Refuse values that are not possible."""
         for name in ("users", "horizon", "states", "actions", "batch_size"):
             positive_integer(getattr(self, name), name, name.replace("_", " "))
         check_budget(self.epsilon, self.delta)
@@ -49,32 +49,32 @@ class Deployment:
 
     @property
     def releases(self) -> int:
-        """One for each batch."""
+        """Number of releases, one for each batch."""
         return -(-self.users // self.batch_size)
 
     @property
     def visits(self) -> float:
-        """Users a (stage, state, action) has on average, to hold noise against."""
+        """Mean number of users at a (stage, state, action), to compare noise with."""
         return self.users / (self.states * self.actions)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One mechanism, after all users."""
+    """One mechanism, and its noise after all users."""
 
     model: str
     mechanism: str
-    epsilon: float  # what it really costs
+    epsilon: float  # the true cost
     delta: float
     visits_std: float  # noise in n(h, s, a)
     transitions_std: float  # noise in m(h, s, a, s')
     rewards_std: float  # noise in r(h, s, a)
     bound: float  # on every entry of every release at once, with probability 1 - beta
-    won: float | None = None  # by what factor a plain account of the same mechanism needs more noise in m
+    won: float | None = None  # noise in m of a plain account of the same mechanism, divided by this noise
 
 
 def budget(plan: Deployment) -> Iterator[Row]:
-    """Every mechanism that this budget allows, and the papers' own with what it really costs."""
+    """Yield every mechanism that this budget allows, and the papers' own mechanisms with their true cost."""
     yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(no_noise))
     if plan.delta > 0.0:
         for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
@@ -108,7 +108,7 @@ def _central(plan: Deployment, counting: str, law: str, *, paper: bool = False, 
 
 
 def _plain_scale(plan: Deployment, noise: ContinualNoise | None) -> float:
-    """What noise would take by adding up: rewards as they are, a node for each level, what a user moves in L1."""
+    """Noise scale of a plain account: rewards as they are, one node for each level, and a user's change in L1."""
     tree = isinstance(noise, BinaryTree)
     sums = 1.0 if noise is None else noise.sensitivity
     if noise is None or noise.law == "laplace":
@@ -128,7 +128,7 @@ def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
 
 
 def _shuffled_reports(plan: Deployment, batch: int) -> Row:
-    """Reports of the largest local epsilon that shuffling makes into the one that is asked for."""
+    """Reports with the largest local epsilon that shuffling amplifies to the requested epsilon."""
     exact = TabularCounts(*plan.sizes)
 
     def noise(known: bool) -> dict[str, ErrorLaw]:
@@ -149,7 +149,7 @@ def _shuffled_reports(plan: Deployment, batch: int) -> Row:
 def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
     exact = TabularCounts(*plan.sizes, separate_visits=paper)
     statistic, epsilon, delta = randomizer(name, exact, plan.epsilon, plan.delta, paper=paper)
-    said = "DP-UCBVI's constants, laplace" if paper else name
+    mechanism = "DP-UCBVI's constants, laplace" if paper else name
     won = None
     if isinstance(statistic, SubsetReports):
         e = math.exp(min(statistic.subsets.epsilon, 30.0))
@@ -158,7 +158,7 @@ def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
         mu = gaussian_mu(plan.epsilon, plan.delta) if name == "gaussian" else 0.0
         plain = math.sqrt(4.0 * plan.horizon) / mu if mu else _plain_scale(plan, None)
         won = plain / statistic.scale
-    return _row(plan, "LDP", said, (epsilon, delta), statistic.errors(no_noise, plan.users), won=won)
+    return _row(plan, "LDP", mechanism, (epsilon, delta), statistic.errors(no_noise, plan.users), won=won)
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""A cell of a grid: build a stack, learn, and write a record. A pure function of the configuration."""
+"""One cell of a grid: build a stack, learn, and return a record. A pure function of the configuration."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from private_rl_gym.planning.policy import Policy
 __all__ = ["build", "run_cell", "train_cell"]
 
 POINTS = 200
-"""Of a curve that is kept, on a logarithmic grid; the last one is exact."""
+"""Number of points of a stored curve, on a logarithmic grid; the last point is the exact number of users."""
 
 
 def build(cell: Cell) -> Agent:
-    """The agent with its boundary and environment, seeded; or what is wrong with the configuration."""
+    """Build the seeded agent with its boundary and environment; raises an error if the configuration is wrong."""
     env = gym.make(cell.environment.name, **cell.environment.options)
     env.unwrapped.reset(seed=cell.stream("environment"))
     kind: type[Agent] = AGENTS[cell.agent.name].kind
@@ -39,12 +39,12 @@ def build(cell: Cell) -> Agent:
 
 
 def run_cell(cell: Cell) -> Record:
-    """The record of a cell."""
+    """Run a cell, and return its record."""
     return train_cell(cell)[0]
 
 
 def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Record, Agent]:
-    """Let the agent learn from all users, a release at a time, and hold every policy against the truth."""
+    """Let the agent learn from all users, one release at a time, and compare every policy with the true model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         agent = build(cell)

@@ -16,18 +16,18 @@ import private_rl_gym
 __all__ = ["FORMAT", "Cell", "Choice", "curve_name", "digest"]
 
 FORMAT = 2
-"""Of records: it changes when what a cell does, or what a record holds, changes its meaning."""
+"""Format of records. It changes when a cell computes something else, or a record has another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something named, with options."""
+    """A name with options, such as an agent and its parameters."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The name and the options in one dictionary, for JSON."""
         return {"name": self.name, **self.options}
 
 
@@ -36,12 +36,12 @@ class Cell:
     """One run: a pure function of this configuration.
 
     Attributes:
-        environment, boundary, agent: What runs, with its options.
-        users: How many come.
-        seed: Which of several runs; what is drawn with is derived from all of this.
-        alpha: A policy that is farther than this from the best is a mistake, and is counted; None for no count.
-        base: The name of the curve in figures, without axes; no part of the configuration.
-        axes: What varies in the grid, by path, such as ``"boundary.epsilon"``; no part of the configuration.
+        environment, boundary, agent: The parts of the stack, each with its options.
+        users: Number of users.
+        seed: Number of the run. The seeds of all random streams are derived from the configuration.
+        alpha: A policy whose value is more than this below the best counts as a mistake; None for no count.
+        base: The name of the curve in figures, without axes; not part of the configuration.
+        axes: Values that vary in the grid, by path, such as ``"boundary.epsilon"``; not part of the configuration.
     """
 
     environment: Choice
@@ -59,7 +59,7 @@ class Cell:
         return curve_name(self.base, self.axes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration."""
+        """The configuration as a dictionary."""
         return {
             "environment": self.environment.to_dict(),
             "boundary": self.boundary.to_dict(),
@@ -77,7 +77,7 @@ class Cell:
     def stream(self, role: str) -> int:
         """The seed of one stream of randomness: ``"environment"``, ``"agent"`` or ``"noise"``.
 
-        Users follow from the environment, their number and the seed alone, so that all learners meet the same ones.
+        Users depend only on the environment, their number and the seed, so that all learners meet the same users.
         """
         basis = self.to_dict()
         if role == "environment":
@@ -88,13 +88,13 @@ class Cell:
 
     @property
     def epsilon(self) -> float | None:
-        """The epsilon that was asked for, where any was."""
+        """The requested epsilon, or None."""
         epsilon = self.boundary.options.get("epsilon")
         return None if epsilon is None else float(epsilon)
 
 
 def curve_name(base: str, axes: Mapping[str, Any], without: str | None = None) -> str:
-    """A name with the values of all axes but one."""
+    """The name ``base`` with the values of all axes except ``without``."""
     named = {path: value for path, value in axes.items() if path != without}
     users = named.pop("users", None)
     parts = [f", {path.rpartition('.')[2]} = {_short(value)}" for path, value in named.items()]
@@ -108,5 +108,5 @@ def _short(value: Any) -> str:
 
 
 def digest(content: Any) -> bytes:
-    """The same for the same content, whatever the order of its keys."""
+    """A hash of JSON content that does not depend on the order of its keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).digest()

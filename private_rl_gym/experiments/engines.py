@@ -1,7 +1,7 @@
-"""Where work is done: in this process, processes of this machine (joblib), or workers anywhere (Dask).
+"""Engines that run work: in this process, in processes of this machine (joblib), or in workers anywhere (Dask).
 
-Every engine turns pieces of work, such as the cells of a grid, into answers, in any order, as they finish. What a piece
-gives does not depend on the engine.
+Every engine turns pieces of work, such as the cells of a grid, into answers, in the order in which they finish. The
+result of a piece does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from private_rl_gym.experiments.names import GridError
 __all__ = ["Answer", "Engine", "InProcess", "OnDask", "OnJoblib", "engine_named"]
 
 PATIENCE = 3
-"""How often workers may die without anything finished, before cells are run one by one to find the one that kills."""
+"""Number of attempts in a row without a finished cell, before cells run one by one to find the one that kills."""
 
 
 class Task(Protocol):
-    """A piece of work, with a name that no other has."""
+    """A piece of work with a unique name."""
 
     @property
     def key(self) -> str:
-        """The name."""
+        """The unique name."""
 
 
 T = TypeVar("T", bound=Task)
@@ -38,7 +38,7 @@ T = TypeVar("T", bound=Task)
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What became of a cell, or of another piece of work: a record's bytes (or what it is), or why there is none."""
+    """The outcome of a piece of work: its content (for a cell, the bytes of a record), or the reason of a failure."""
 
     cell: T
     content: Any
@@ -46,19 +46,19 @@ class Answer(Generic[T]):
 
 
 def record(cell: Cell) -> bytes:
-    """What is done with the cells of a grid."""
+    """Run a cell of a grid, and return its record as bytes."""
     return run_cell(cell).to_bytes()
 
 
 class Engine(Protocol):
-    """Does work; what is done with cells, if nothing else is said."""
+    """Something that does pieces of work; by default it runs the cells of a grid."""
 
     def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
-        """Answers, as they come."""
+        """Yield answers as they finish."""
 
 
 def answer(cell: T, work: Callable[[Any], Any] = record) -> Answer[T]:
-    """Run a cell, whatever happens in it."""
+    """Do a piece of work, and return any exception as a failure."""
     try:
         return Answer(cell, work(cell))
     except Exception:  # noqa: BLE001 - the rest of the grid goes on
@@ -66,7 +66,7 @@ def answer(cell: T, work: Callable[[Any], Any] = record) -> Answer[T]:
 
 
 def in_worker(cell: T, driver: int, work: Callable[[T], Any]) -> Answer[T]:
-    """The same in a process that ends when its driver does, however that ended."""
+    """Do a piece of work in a process that ends when its driver process ends, for any reason."""
     _end_with(driver)
     return answer(cell, work)
 
@@ -83,10 +83,10 @@ def _end_with(driver: int) -> None:
 
 
 class InProcess:
-    """One cell after the other, here."""
+    """One cell after the other, in this process."""
 
     def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
-        """Answers, in order."""
+        """Yield answers in the order of the cells."""
         for cell in cells:
             yield answer(cell, work)
 
@@ -94,22 +94,22 @@ class InProcess:
 class OnJoblib:
     """Processes of this machine, with numerical libraries held to one thread.
 
-    A worker that dies (killed, out of memory) takes the cells that were running with it, not the run: they are run
-    again in new workers, and one that kills its worker every time is written down as failed.
+    A worker that dies (killed, out of memory) does not end the run: the cells that were running are run again in new
+    workers, and a cell that kills its worker every time is recorded as failed.
     """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
-        """Answers, as they come."""
+        """Yield answers as they finish."""
         waiting = {cell.key: cell for cell in cells}
         barren = 0
         while waiting and barren < PATIENCE:
             before = len(waiting)
-            for found in self._until_a_worker_dies(list(waiting.values()), work, self.workers):
-                del waiting[found.cell.key]
-                yield found
+            for outcome in self._until_a_worker_dies(list(waiting.values()), work, self.workers):
+                del waiting[outcome.cell.key]
+                yield outcome
             barren = 0 if len(waiting) < before else barren + 1
         for cell in waiting.values():  # one of them kills workers: each has one of its own
             alone = list(self._until_a_worker_dies([cell], work, 2))  # with one, joblib would run it in this process
@@ -136,7 +136,7 @@ class OnDask:
         self.scheduler = scheduler
 
     def run(self, cells: Sequence[T], work: Callable[[Any], Any] = record) -> Iterator[Answer[T]]:
-        """Answers, as they come; cells of a worker that is gone are run by another."""
+        """Yield answers as they finish; cells of a lost worker are run by another one."""
         try:
             from distributed import Client, as_completed
         except ImportError:
@@ -157,15 +157,15 @@ class OnDask:
                 try:
                     yield future.result()
                 except Exception as error:  # noqa: BLE001 - a cell that kills its workers; the rest goes on
-                    said = f"{type(error).__name__}: {error}"
+                    reason = f"{type(error).__name__}: {error}"
                     yield Answer(
-                        cell, None, f"Dask gave this cell up, after its workers were lost again and again. {said}"
+                        cell, None, f"Dask gave this cell up, after its workers were lost again and again. {reason}"
                     )
                 future.release()
 
 
 def engine_named(name: str, *, workers: int | None, scheduler: str | None) -> Engine:
-    """The engine that was asked for; or a sentence."""
+    """The engine with this name; raises ``GridError`` for an unknown name, or for options that do not fit."""
     if workers is not None and not 1 <= workers <= 1000:
         raise GridError(f"workers is {workers}: it must be at least 1, and at most 1000.")
     if name == "dask":

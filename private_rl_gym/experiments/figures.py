@@ -53,12 +53,12 @@ def new_axes(title: str) -> tuple[Figure, Any]:
 
 
 def plain_text(text: str) -> str:
-    """Text as it is: a dollar begins no formula."""
+    """Text for matplotlib in which a dollar sign does not start a formula."""
     return text.replace("$", r"\$")
 
 
 def look_of(number: int) -> dict[str, Any]:
-    """Colour and line of the curve of that number."""
+    """Colour and line style of the curve with this number."""
     return {"color": COLORS[number % len(COLORS)], "linestyle": STYLES[number // len(COLORS) % len(STYLES)]}
 
 
@@ -76,7 +76,7 @@ def regret_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 
 def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
-    """Final regret against the epsilon that is really promised; a cross where another was asked for."""
+    """Final regret against the true epsilon; a cross marks the requested epsilon where it differs."""
     figure, axes = new_axes(title)
     groups = _grouped(curves, "boundary.epsilon")
     for number, (name, members) in enumerate(groups.items()):
@@ -101,7 +101,7 @@ def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 
 def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
-    """Noise in what is released, against users."""
+    """Noise in one released sum, against users."""
     figure, axes = new_axes(title)
     for number, curve in enumerate(curves):
         noise = curve.noise.mean(axis=0)
@@ -119,7 +119,7 @@ def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 
 def against_figure(curves: Sequence[Curve], title: str, x: str, panels: str | None = None) -> Figure:
-    """Final regret against an axis of the grid, mean and range over seeds; a panel for each value of another one."""
+    """Final regret against the axis ``x``, mean and range over seeds, with a panel for each value of ``panels``."""
     from matplotlib.figure import Figure
 
     values = sorted({curve.axes[panels] for curve in curves if panels in curve.axes}) if panels is not None else []
@@ -131,7 +131,7 @@ def against_figure(curves: Sequence[Curve], title: str, x: str, panels: str | No
         for name, look in looks.items():
             line = sorted((c for c in here if _without(c, x, panels) == name), key=lambda c: c.axes[x])
             places, last = [c.axes[x] for c in line], [c.regret[:, -1] for c in line]
-            axes.plot(places, [row.mean() for row in last], "o-", ms=4, label=plain_text(name), **look)
+            axes.plot(places, [row.mean() for row in last], marker="o", ms=4, label=plain_text(name), **look)
             lowest, highest = [row.min() for row in last], [row.max() for row in last]
             axes.fill_between(places, lowest, highest, alpha=0.15, lw=0, color=look["color"])
         blind = sorted({c.axes[x]: c.blind * c.users[-1] for c in here}.items())
@@ -159,13 +159,13 @@ def _grouped(curves: Sequence[Curve], axis: str) -> dict[str, list[Curve]]:
 
 
 def mistakes_figure(curves: Sequence[Curve], title: str) -> Figure:
-    """Users whose policy was a mistake against epsilon, above the lower bound where there is one."""
+    """Number of users whose policy was a mistake, against epsilon, with the lower bound where there is one."""
     figure, axes = new_axes(title)
     counted = [curve for curve in curves if curve.mistakes is not None and math.isfinite(curve.epsilon)]
     for number, (name, members) in enumerate(_grouped(counted, "boundary.epsilon").items()):
         look, line = look_of(number + 1), sorted(members, key=lambda curve: curve.epsilon)
         epsilons, rows = [curve.epsilon for curve in line], [np.asarray(curve.mistakes) for curve in line]
-        axes.plot(epsilons, [row.mean() for row in rows], "o-", label=plain_text(name), **look)
+        axes.plot(epsilons, [row.mean() for row in rows], marker="o", label=plain_text(name), **look)
         lowest, highest = [row.min() for row in rows], [row.max() for row in rows]
         axes.fill_between(epsilons, lowest, highest, alpha=0.2, lw=0, color=look["color"])
     bounds = {curve.epsilon: lower_bound(curve.config, curve.epsilon) for curve in counted}
@@ -187,7 +187,7 @@ FIGURES: dict[str, Callable[[Sequence[Curve], str], Figure]] = {
 
 
 def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
-    """All figures of a grid, by name: first the one that it is about."""
+    """All figures of a grid by name, the main figure first."""
     figures = {}
     if "x" in grid.figure:
         figures["against"] = against_figure(curves, grid.title, grid.figure["x"], grid.figure.get("panels"))
@@ -197,7 +197,7 @@ def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a figure in every format, without a date in it: the same sweep gives the same files."""
+    """Write a figure in every format, without dates, so that the same sweep gives the same files."""
     from matplotlib import rc_context
 
     paths = []
@@ -211,7 +211,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
 
 
 def svg(figure: Figure) -> str:
-    """A figure as text, to stand inside a page."""
+    """A figure as SVG text, to be embedded in a page."""
     from matplotlib import rc_context
 
     out = io.BytesIO()

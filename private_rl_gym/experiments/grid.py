@@ -15,7 +15,7 @@ A TOML file names runs; every list in a run is an axis, and the grid is their pr
     agent = "DPUCBVI"
     boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, batch_size = 100 }
 
-A list that is one value is written as a list in a list.
+A value that is itself a list is written as a list in a list.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _GRID_KEYS = frozenset(
     {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "alpha", "figure", "sweep"}
 )
 LARGEST = 10**15
-"""More than this of anything is a mistake."""
+"""Largest number in a grid; a larger one is taken for a mistake."""
 
 MOST_CELLS = 100_000
-"""Cells of a grid; more would not even be listed in reasonable time."""
+"""Largest number of cells in a grid; to list more would take too long."""
 
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds", "alpha"})
@@ -65,7 +65,7 @@ _FIGURE_KEYS = frozenset({"x", "panels"})
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells, and what they are for."""
+    """The cells of a grid, with its name, its description and its options."""
 
     name: str
     title: str
@@ -80,17 +80,17 @@ class Grid:
 
     @property
     def labels(self) -> list[str]:
-        """Of the curves, in the order of the file."""
+        """Labels of the curves, in the order of the file."""
         return list(dict.fromkeys(cell.label for cell in self.cells))
 
 
 def read_table(source: str | Path) -> dict[str, Any]:
-    """The table in a TOML file, or in the built-in grid of that name; or a sentence."""
+    """The table in a TOML file, or in the built-in grid of that name; raises ``GridError`` if there is none."""
     path = Path(source)
     if path.suffix != ".toml" and not path.is_file():
         if str(source) not in BUILT_IN:
-            told = nearest(str(source), BUILT_IN)
-            raise GridError(f"There is no file {path} and no built-in grid {str(source)!r}. {told}")
+            suggestion = nearest(str(source), BUILT_IN)
+            raise GridError(f"There is no file {path} and no built-in grid {str(source)!r}. {suggestion}")
         text = resources.files("private_rl_gym.experiments").joinpath("grids", f"{source}.toml").read_text("utf-8")
     else:
         try:
@@ -104,12 +104,12 @@ def read_table(source: str | Path) -> dict[str, Any]:
 
 
 def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None = None) -> Grid:
-    """The grid in a file, or the built-in one of that name; or a sentence.
+    """The grid in a file, or the built-in grid of that name; raises ``GridError`` if it is not valid.
 
     Args:
         source: A path, or a name.
-        users: In place of what the file says, for all runs.
-        seeds: In place of what the file says, for all runs.
+        users: Number of users of all runs, in place of that in the file.
+        seeds: Number of seeds of all runs, in place of that in the file.
     """
     content = read_table(source)
     for key, value in (("users", users), ("seeds", seeds)):
@@ -123,7 +123,7 @@ def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None
 
 
 def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
-    """The grid in a table that was read already."""
+    """The grid in a table; raises ``GridError`` if it is not valid."""
     _known(content, _GRID_KEYS, "The grid")
     runs = content.get("runs", [{}] if "agent" in content else [])
     if not isinstance(runs, Sequence) or not runs or not all(isinstance(run, Mapping) for run in runs):
@@ -152,7 +152,7 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
 
 
 def _one_label_a_configuration(cells: Sequence[Cell]) -> None:
-    """What has one label is averaged over seeds: it must differ in nothing else."""
+    """Refuse cells with the same label that differ in more than the seed, because they would be averaged."""
     known: dict[str, Cell] = {}
     for cell in cells:
         first = known.setdefault(cell.label, cell)
@@ -199,7 +199,7 @@ def _known(table: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
 
 
 def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
-    """The product of a run's axes."""
+    """Yield the cells of a run: the product of its axes."""
     parts = {}
     for part, catalogue, naming in (
         ("environment", ENVIRONMENTS, "id"),
@@ -242,25 +242,25 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
 
 
 def _varying(choices: list[Choice]) -> set[str]:
-    """Options that are not the same in all of them."""
+    """Names of the options that are not the same in all choices."""
     names = set().union(*(choice.options for choice in choices))
     return {name for name in names if len({digest(choice.options.get(name)) for choice in choices}) > 1}
 
 
 def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> list[Choice]:
-    """Every combination of what is named and of the lists in its options."""
+    """Every combination of the given names and of the values of their options."""
     choices = []
     if isinstance(given, list) and not given:
         raise GridError(f"{where} is an empty list: an axis needs values.")
-    for one in given if isinstance(given, list) else [given]:
-        table = {naming: one} if isinstance(one, str) else one
+    for item in given if isinstance(given, list) else [given]:
+        table = {naming: item} if isinstance(item, str) else item
         if not isinstance(table, Mapping) or naming not in table:
-            raise GridError(f"{where} is {one!r}: write a name, or a table with {naming} = and options.")
+            raise GridError(f"{where} is {item!r}: write a name, or a table with {naming} = and options.")
         entry = catalogue.find(table[naming], where)
         options = {key: table[key] for key in sorted(table) if key != naming}
         entry.check(options, where)
         values = [
-            [_number(one, entry.options[key]) for one in (value if isinstance(value, list) else [value])]
+            [_number(number, entry.options[key]) for number in (value if isinstance(value, list) else [value])]
             for key, value in options.items()
         ]
         for key, axis in zip(options, values, strict=True):
@@ -276,7 +276,7 @@ def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> 
 
 
 def _kinds(parameter: Any) -> set[type]:
-    """The plain types that an option may have, by its annotation; none where that says nothing."""
+    """The plain types that the annotation of an option allows; empty if it names none."""
     return set(_flat(parameter.annotation)) & {bool, int, float, str}
 
 
@@ -291,23 +291,23 @@ def _flat(annotation: Any) -> Iterator[Any]:
 
 
 def _number(value: Any, parameter: Any) -> Any:
-    """A whole number where a number with a fraction is meant is one and the same."""
+    """``value``, as a float if it is a whole number and the option is a float, so that 1 and 1.0 are the same."""
     whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
     return float(value) if whole and float in _kinds(parameter) else value
 
 
 def _check_finite(value: Any, where: str) -> None:
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, list):
-            _check_finite(one, where)
-        elif not isinstance(one, bool | int | float | str):
-            raise GridError(f"{where} is {one!r}: it must be a number, a string, true or false.")
-        elif isinstance(one, int | float) and not abs(one) <= LARGEST:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, list):
+            _check_finite(item, where)
+        elif not isinstance(item, bool | int | float | str):
+            raise GridError(f"{where} is {item!r}: it must be a number, a string, true or false.")
+        elif isinstance(item, int | float) and not abs(item) <= LARGEST:
             raise GridError(f"{where} is out of range: it must be a finite number.")
 
 
 def _check_type(value: Any, parameter: Any, where: str) -> None:
-    """Refuse what can be no value of this option, by its default and its annotation."""
+    """Refuse values that are not finite, or whose type does not fit the annotation of the option."""
     _check_finite(value, where)
     kinds = _kinds(parameter)
     if not kinds or isinstance(value, list) or type(value) in kinds:

@@ -1,4 +1,4 @@
-"""Names for experiments: environments, boundaries and agents, with a line on each."""
+"""Names for experiments: environments, boundaries and agents, with a one-line summary of each."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "GridError", "Named", "neares
 
 
 class GridError(ValueError):
-    """Something that an experiment asks for and that there is not; the sentence says what to do."""
+    """An experiment asks for something that does not exist or is not valid; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Something that can be named.
+    """An environment, a boundary or an agent, with the name that experiments use.
 
     Attributes:
-        name: How it is written down.
-        summary: One line.
+        name: Its name in configurations.
+        summary: One line of description.
         kind: The class.
-        reserved: Options that are not for whoever names it, because they follow from the rest.
+        reserved: Options that a configuration cannot set, because they follow from the rest.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Named:
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """What may be said of it, by name; agents pass what they do not know to their parents."""
-        found: dict[str, inspect.Parameter] = {}
+        """The options that a configuration can set, by name, including those of parent classes that get the rest."""
+        options: dict[str, inspect.Parameter] = {}
         for kind in inspect.getmro(self.kind):
             if "__init__" not in kind.__dict__:
                 continue
@@ -47,10 +47,10 @@ class Named:
             for parameter in parameters:
                 if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                     annotation = hints.get(parameter.name, Any)
-                    found.setdefault(parameter.name, parameter.replace(annotation=annotation))
+                    options.setdefault(parameter.name, parameter.replace(annotation=annotation))
             if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
                 break
-        return {name: found[name] for name in found if name not in self.reserved and name != "self"}
+        return {name: options[name] for name in options if name not in self.reserved and name != "self"}
 
     def takes(self, option: str) -> bool:
         """Whether its constructor has such an option, reserved or not."""
@@ -61,14 +61,14 @@ class Named:
         )
 
     def check(self, options: Mapping[str, Any], where: str) -> None:
-        """Refuse options that there are not."""
+        """Refuse options that do not exist."""
         for name in options:
             if name not in self.options:
                 raise GridError(f"{where}: {self.name} has no option {name!r}. {nearest(name, self.options)}")
 
 
 def _hints(function: Any) -> dict[str, Any]:
-    """Annotations as types; ``Any`` where they name what is not imported at run time."""
+    """Annotations as types; ``Any`` for names that are not imported at run time."""
 
     def resolved(annotation: Any) -> Any:
         try:
@@ -81,7 +81,7 @@ def _hints(function: Any) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name."""
+    """The end of an error message about an unknown name: the nearest known name, or all of them."""
     names = sorted(known)
     by_lower = {plain(candidate): candidate for candidate in names}
     close = difflib.get_close_matches(plain(name), list(by_lower), n=1, cutoff=0.5)
@@ -91,7 +91,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def plain(name: str) -> str:
-    """A name, however it is written."""
+    """The letters and digits of a name in lower case, so that all its spellings are equal."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
@@ -100,7 +100,7 @@ def _summary(kind: type) -> str:
 
 
 class Catalogue(Mapping[str, Named]):
-    """Names that are found however they are written: ``dpucbvi``, ``DP-UCBVI`` and ``DPUCBVI`` are one."""
+    """Entries by name, in any spelling: ``dpucbvi``, ``DP-UCBVI`` and ``DPUCBVI`` are the same name."""
 
     def __init__(self, what: str, entries: Iterable[Named], aliases: Mapping[str, str] | None = None) -> None:
         self.what = what
@@ -119,15 +119,15 @@ class Catalogue(Mapping[str, Named]):
         return len(self._entries)
 
     def complete(self, incomplete: str) -> list[tuple[str, str]]:
-        """What a shell may offer: names that begin like this, each with its line."""
+        """Completions for a shell: names that begin with ``incomplete``, each with its summary."""
         return [(name, self[name].summary) for name in self if plain(name).startswith(plain(incomplete))]
 
     def find(self, name: Any, where: str) -> Named:
-        """The entry of that name, or a sentence with the nearest one."""
-        found = self._found.get(plain(name)) if isinstance(name, str) else None
-        if found is None:
+        """The entry with this name; raises ``GridError`` with the nearest name if there is none."""
+        key = self._found.get(plain(name)) if isinstance(name, str) else None
+        if key is None:
             raise GridError(f"{where}: there is no {self.what} {name!r}. {nearest(str(name), self._entries)}")
-        return self._entries[found]
+        return self._entries[key]
 
 
 def _environments() -> Catalogue:

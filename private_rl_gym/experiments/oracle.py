@@ -1,7 +1,7 @@
-"""Callbacks of the experimenter: regret against the true model, exactly.
+"""Callbacks for experiments: exact regret against the true model.
 
-Stable-Baselines3 callbacks that read ``env.unwrapped.model``. Nothing of theirs reaches the learner; what they log is
-named ``oracle/...``.
+They are Stable-Baselines3 callbacks that read ``env.unwrapped.model``. The learner gets nothing from them; their log
+entries are named ``oracle/...``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["PACCallback", "RegretCallback"]
 
 
 class _Oracle(BaseCallback):
-    """The gap between the optimal value and that of the policy which each user ran, one number a user."""
+    """The gap between the optimal value and the value of the policy that each user ran."""
 
     def __init__(self, truth: FiniteModel | None = None) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class _Oracle(BaseCallback):
         raise NotImplementedError  # pragma: no cover - abstract
 
     def _begin(self) -> None:
-        """Another agent counts from 0: what was counted belongs to the last one."""
+        """Reset the counts, because another agent begins to learn."""
         raise NotImplementedError  # pragma: no cover - abstract
 
 
@@ -91,7 +91,7 @@ class RegretCallback(_Oracle):
 
 
 class PACCallback(_Oracle):
-    """How many users ran a policy that is not ``alpha``-optimal."""
+    """Number of users who ran a policy that is not ``alpha``-optimal."""
 
     def __init__(self, alpha: float, truth: FiniteModel | None = None) -> None:
         if not alpha > 0.0:

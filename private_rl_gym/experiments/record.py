@@ -1,4 +1,4 @@
-"""The record of a finished run: its configuration, what it promised, and its curves."""
+"""The record of a finished run: its configuration, its guarantee and its curves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOUT = b"private_rl_gym"
 
 
 class StoreError(GridError):
-    """A directory that is no store, or a file that is no record; nothing was touched."""
+    """A directory is not a store, or a file is not a record; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,9 +26,9 @@ class Record:
     """A finished cell.
 
     Attributes:
-        key: Its name: the hash of its configuration.
+        key: Its name, the hash of its configuration.
         about: Configuration, ledger, versions and numbers, ready for JSON.
-        users, regret, noise: Curves: regret after so many users, and the noise in what was released by then.
+        users, regret, noise: Curves: numbers of users, and the regret and the noise in released sums after them.
     """
 
     key: str
@@ -39,12 +39,12 @@ class Record:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon that was really promised; infinite for nothing."""
+        """The true epsilon; infinite if nothing is guaranteed."""
         epsilon = self.about["epsilon"]
         return float("inf") if epsilon is None else float(epsilon)
 
     def to_bytes(self) -> bytes:
-        """A Parquet file; the same bytes for the same record."""
+        """The record as a Parquet file; the same record gives the same bytes."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -57,7 +57,7 @@ class Record:
 
     @classmethod
     def from_bytes(cls, key: str, content: bytes) -> Record:
-        """The record in a Parquet file; or a sentence."""
+        """The record in a Parquet file; raises ``StoreError`` if it is damaged."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Regret while users are served, exactly: the one loop that all experiments share."""
+"""Exact regret while users are served: the loop that all experiments share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Stretch", "learn_with_regret", "stretches"]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Users who ran one policy, one after the other.
+    """Consecutive users who ran the same policy.
 
     Attributes:
-        start, stop: The first of them, and the first after them.
-        policy: What they ran.
-        gap: How far its value is below the best.
+        start, stop: Numbers of the first of them, and of the first user after them.
+        policy: The policy that they ran.
+        gap: Difference between the optimal value and the value of this policy.
     """
 
     start: int
@@ -32,11 +32,11 @@ class Stretch:
 
 
 def stretches(agent: Agent, users: int, truth: FiniteModel | None = None) -> Iterator[Stretch]:
-    """Let an agent learn from so many users, policy by policy.
+    """Let an agent learn from ``users`` users, and yield one stretch for each policy.
 
     Args:
-        agent: With a boundary whose environment knows its model, unless ``truth`` is given.
-        users: How many come.
+        agent: An agent with a boundary, whose environment must know its model unless ``truth`` is given.
+        users: Number of users.
         truth: The true model.
     """
     if agent.board is None:
@@ -52,9 +52,9 @@ def stretches(agent: Agent, users: int, truth: FiniteModel | None = None) -> Ite
 
 
 def learn_with_regret(agent: Agent, users: int) -> NDArray[np.float64]:  # [user]
-    """Let an agent learn from so many users, and return the regret after each.
+    """Let an agent learn from ``users`` users, and return the regret after each.
 
-    Users come in groups that run one policy, not one by one: the numbers of ``RegretCallback``, faster.
+    Users come in groups that run one policy, not one by one. The numbers are those of ``RegretCallback``, but faster.
     """
     gaps = np.empty(users)
     for stretch in stretches(agent, users):

@@ -1,4 +1,4 @@
-"""A sweep on one page: figures, table, configurations, ledgers and versions. It opens from disk, with no network."""
+"""A web page about a sweep: figures, table, configurations, ledgers and versions. It needs no network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CAPTIONS = {
 def report(
     grid: Grid, curves: Sequence[Curve], runs: Sequence[tuple[Cell, Record]], failed: Sequence[tuple[Cell, str]] = ()
 ) -> str:
-    """The page."""
+    """The page, as HTML."""
     missing = len(grid.cells) - len(runs) - len(failed)
     parts = [f"<h1>{escape(grid.title)}</h1>"]
     parts += [f"<p>{escape(paragraph)}</p>" for paragraph in grid.about.strip().split("\n\n") if paragraph]

@@ -1,8 +1,8 @@
-"""One directory, one record a cell: written whole or not at all, and read by whoever comes next.
+"""A directory with one record for each cell, written completely or not at all.
 
-A store holds ``store.json``, which says what it is, ``records/`` with a Parquet file for every finished cell, and
+A store holds ``store.json``, which identifies it, ``records/`` with a Parquet file for every finished cell, and
 ``failed/`` with the traceback of every cell that raised. A record is written to ``incoming/`` and moved into place, so
-that no reader ever sees half of one; several processes may share a store, and the same cell gives the same bytes.
+that no reader ever sees an incomplete one. Several processes may share a store, and the same cell gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Store:
     """A directory of records.
 
     Args:
-        path: Where it is. A directory that is not there yet, or is empty, becomes a store when it is first written to.
+        path: The directory. One that does not exist yet, or is empty, becomes a store when it is first written to.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -40,7 +40,7 @@ class Store:
             raise StoreError(f"{self.path} is a file: a store is a directory.")
 
     def _check(self) -> None:
-        """Whether this directory is a store that this version can use."""
+        """Refuse a directory that is not a store, or that this version cannot use."""
         label = self.path / "store.json"
         if not label.is_file():
             if any(entry.name not in _FOLDERS for entry in self.path.iterdir()):  # else killed while it was made
@@ -50,8 +50,8 @@ class Store:
                 )
             return
         try:
-            found = json.loads(label.read_text("utf-8"))
-            kind, version = found["store"], int(found["format"])
+            content = json.loads(label.read_text("utf-8"))
+            kind, version = content["store"], int(content["format"])
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise StoreError(f"{label} is no label of a store, or is damaged ({type(error).__name__}).") from None
         if kind != "private_rl_gym":
@@ -63,7 +63,7 @@ class Store:
             )
 
     def prepare(self) -> None:
-        """Make the directory a store, if it is none yet, and see that it can be written to."""
+        """Make the directory a store, if it is not one yet, and check that it can be written to."""
         if self._ready:
             return
         try:
@@ -89,7 +89,7 @@ class Store:
         return [cell for cell in cells if cell not in self]
 
     def add(self, cell: Cell, content: bytes) -> None:
-        """Write a finished cell: whole, on disk, or not at all. A failure of the past is forgotten."""
+        """Write a finished cell to disk, completely or not at all, and remove its earlier failure."""
         self.prepare()
         place = self._place(cell.key)
         place.parent.mkdir(exist_ok=True)
@@ -108,13 +108,13 @@ class Store:
         return None if not place.is_file() else str(json.loads(place.read_text("utf-8"))["traceback"])
 
     def get(self, key: str) -> Record:
-        """A record by its key, or by the beginning of one."""
+        """The record with this key, or with a key that begins like this."""
         plain = re.fullmatch("[0-9a-f]{2,32}", key) is not None
-        found = sorted((self.path / "records").glob(f"*/{key}*.parquet")) if plain else []
-        if len(found) != 1:
-            said = "no record" if not found else f"{len(found)} records"
-            raise StoreError(f"{self.path} has {said} whose key begins with {key!r}.")
-        return Record.from_bytes(found[0].stem, found[0].read_bytes())
+        paths = sorted((self.path / "records").glob(f"*/{key}*.parquet")) if plain else []
+        if len(paths) != 1:
+            count = "no record" if not paths else f"{len(paths)} records"
+            raise StoreError(f"{self.path} has {count} whose key begins with {key!r}.")
+        return Record.from_bytes(paths[0].stem, paths[0].read_bytes())
 
     def read(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Record]]:
         """The records of those cells that have one."""
@@ -134,7 +134,7 @@ class Store:
         return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
 
     def _write(self, target: Path, content: bytes) -> None:
-        """To a file of its own, down to the disk, and then into place."""
+        """Write a temporary file, flush it to disk, and move it into place."""
         temporary = self.path / "incoming" / self._temporary_name()
         try:
             with temporary.open("xb") as file:
@@ -146,7 +146,7 @@ class Store:
             temporary.unlink(missing_ok=True)
 
     def _sweep_up(self) -> None:
-        """Remove what processes of this machine left behind that are no more."""
+        """Remove temporary files of processes of this machine that have ended."""
         for leftover in (self.path / "incoming").iterdir():
             host, _, rest = leftover.name.rpartition("-")[0].rpartition("-")
             if host == socket.gethostname() and rest.isdigit() and not _alive(int(rest)):

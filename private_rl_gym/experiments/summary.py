@@ -1,4 +1,4 @@
-"""The outcome of a sweep as numbers: one row a curve, with confidence over seeds. CSV, Markdown and LaTeX."""
+"""The outcome of a sweep as a table: one row for each curve, with confidence over seeds. CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """The runs of one label, seed by seed.
+    """The runs with one label, one for each seed.
 
     Attributes:
         base: Its name in figures, without axes.
-        axes: What varies in the grid, by path.
+        axes: Values that vary in the grid, by path.
         config: Configuration of its first run.
-        asked: The epsilon that was asked for; None where none was.
-        epsilon, delta: What is really promised; infinite for nothing.
+        asked: The requested epsilon, or None.
+        epsilon, delta: The true guarantee; epsilon is infinite if nothing is guaranteed.
         covers: The data that are protected.
-        guarantee: The ledger's line.
-        users: ``[point]``, after how many users.
+        guarantee: The guarantee as the ledger states it.
+        users: ``[point]``, numbers of users.
         regret, noise: ``[seed, point]``.
     """
 
@@ -48,21 +48,21 @@ class Curve:
     users: NDArray[np.int64]
     regret: NDArray[np.float64]
     noise: NDArray[np.float64]
-    blind: float  # what actions at random lose a user
+    blind: float  # mean loss of a user under random actions
     mistakes: NDArray[np.float64] | None = None  # [seed]
 
     @property
     def label(self) -> str:
-        """Its name in figures."""
+        """The name of the curve in figures."""
         return curve_name(self.base, self.axes)
 
     def named(self, without: str) -> str:
-        """Its name without one of the axes: the same for all curves that differ in nothing else."""
+        """The name without one of the axes: the same for all curves that differ only in that axis."""
         return curve_name(self.base, self.axes, without)
 
     @property
     def seeds(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return len(self.regret)
 
     @property
@@ -72,7 +72,7 @@ class Curve:
 
     @property
     def half_width(self) -> NDArray[np.float64]:  # [point]
-        """Of a 95 % confidence interval of the mean, by Student's t; not a number for a single run."""
+        """Half width of a 95 % confidence interval of the mean, by Student's t; NaN for a single run."""
         from scipy.stats import t
 
         if self.seeds < 2:
@@ -82,7 +82,7 @@ class Curve:
 
 
 def summarize(found: Iterable[tuple[Cell, Record]]) -> list[Curve]:
-    """Records by label, in the order of the grid; seeds in theirs."""
+    """The curves of all records, one for each label, in the order of the grid; their runs are sorted by seed."""
     by_label: dict[str, list[tuple[Cell, Record]]] = {}
     for cell, record in found:
         by_label.setdefault(cell.label, []).append((cell, record))
@@ -115,7 +115,7 @@ HEADER = ("learner", "true epsilon", "delta", "asked", "protects", "users", "see
 
 
 def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
-    """The table, a row a curve, as text."""
+    """The table as text, one row for each curve."""
     lines: list[tuple[str, ...]] = []
     for curve in curves:
         half = curve.half_width[-1]
@@ -138,7 +138,7 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
 
 
 def as_csv(curves: Sequence[Curve]) -> str:
-    """The table, for machines."""
+    """The table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
@@ -147,7 +147,7 @@ def as_csv(curves: Sequence[Curve]) -> str:
 
 
 def _unformulaic(text: str) -> str:
-    """Text that no spreadsheet takes for a formula; numbers stay as they are."""
+    """Text that no spreadsheet reads as a formula; numbers stay as they are."""
     try:
         float(text)
     except ValueError:
@@ -156,7 +156,7 @@ def _unformulaic(text: str) -> str:
 
 
 def curves_csv(curves: Sequence[Curve]) -> str:
-    """All points of all curves: what figures draw."""
+    """All points of all curves, as CSV: the numbers that figures draw."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("learner", "users", "mean regret", "95 % half width", "lowest", "highest", "mean noise"))
@@ -178,7 +178,7 @@ def curves_csv(curves: Sequence[Curve]) -> str:
 
 
 def as_markdown(curves: Sequence[Curve]) -> str:
-    """The table, for a README."""
+    """The table as Markdown."""
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += [
         "| " + " | ".join(escape(cell, quote=False).replace("|", "\\|") for cell in row) + " |" for row in rows(curves)
@@ -201,7 +201,7 @@ _SPECIAL = {
 
 
 def as_latex(curves: Sequence[Curve]) -> str:
-    """The table, for a paper (booktabs)."""
+    """The table as LaTeX, for the package booktabs."""
 
     def safe(text: str) -> str:
         return (

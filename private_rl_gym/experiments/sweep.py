@@ -1,4 +1,4 @@
-"""Run what is missing of a grid, and write down every cell as it finishes."""
+"""Run the cells of a grid that have no record, and write each record as soon as its cell finishes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Tally", "check", "sweep"]
 
 @dataclass(slots=True)
 class Tally:
-    """How a sweep went."""
+    """The numbers of cells of a sweep that were there before, finished or failed."""
 
     cells: int
     there: int = 0  # before it began
@@ -26,14 +26,14 @@ class Tally:
 
     @property
     def sentence(self) -> str:
-        """For whoever waited."""
-        said = f"{self.done} of {self.cells} cells run"
-        said += f", {self.there} were there" if self.there else ""
-        return said + (f", {len(self.failed)} failed" if self.failed else "") + "."
+        """The numbers, as a sentence."""
+        text = f"{self.done} of {self.cells} cells run"
+        text += f", {self.there} were there" if self.there else ""
+        return text + (f", {len(self.failed)} failed" if self.failed else "") + "."
 
 
 def check(grid: Grid) -> None:
-    """Build every stack of a grid once, so that what is wrong is said before anything runs."""
+    """Build every stack of a grid once, so that errors are raised before anything runs."""
     seen = set()
     for cell in grid.cells:
         stack = (cell.environment.name, str(cell.environment.options), str(cell.boundary), str(cell.agent), cell.users)
@@ -52,31 +52,31 @@ def sweep(
     """Run the cells that have no record.
 
     Args:
-        grid: What is wanted.
-        store: Where records are and go; one that was never written to becomes a store.
-        engine: Where cells run.
-        told: Called at the start, with None, and after every cell.
+        grid: The cells.
+        store: The store to read and write; a new directory becomes a store.
+        engine: The engine that runs the cells.
+        told: Called with the tally: at the start with None, and after every cell with its answer.
     """
     missing = store.missing(grid.cells)
     tally = Tally(cells=len(grid.cells), there=len(grid.cells) - len(missing))
     store.prepare()
     told(tally, None)
-    for found in engine.run(missing) if missing else ():
-        _write(store, found)
-        if found.content is None:
-            tally.failed.append(found.cell)
+    for outcome in engine.run(missing) if missing else ():
+        _write(store, outcome)
+        if outcome.content is None:
+            tally.failed.append(outcome.cell)
         else:
             tally.done += 1
-        told(tally, found)
+        told(tally, outcome)
     return tally
 
 
-def _write(store: Store, found: Answer[Cell]) -> None:
+def _write(store: Store, outcome: Answer[Cell]) -> None:
     try:
-        if found.content is None:
-            store.add_failure(found.cell, found.failure or "")
+        if outcome.content is None:
+            store.add_failure(outcome.cell, outcome.failure or "")
         else:
-            store.add(found.cell, found.content)
+            store.add(outcome.cell, outcome.content)
     except OSError as error:
         raise StoreError(
             f"{store.path} cannot be written to any more ({error.strerror or type(error).__name__}). What is there is "

@@ -1,14 +1,14 @@
 """Exact solvers and simulators over plain arrays, compiled on first use.
 
 * ``backward_induction`` - optimal values and policy of a known model
-* ``optimistic_backward_induction`` - the same with a bonus, capped: what optimistic learners plan with
+* ``optimistic_backward_induction`` - the same with a bonus and a cap, for optimistic learners
 * ``evaluate_policy`` - the values of a policy
-* ``occupancy`` - how often a policy is where, and what it does there
+* ``occupancy`` - the probabilities of states and actions under a policy
 * ``rollout`` - the trajectories of many users under one policy
-* ``LinearFeatures`` - what a linear learner knows of a mixture
-* ``Policy``, ``Plan``, ``Trajectories``, ``SamplingTables`` - what they take and return
+* ``LinearFeatures`` - the features of a mixture that a linear learner knows
+* ``Policy``, ``Plan``, ``Trajectories``, ``SamplingTables`` - their arguments and results
 
-The names are loaded on first access, because the solvers bring numba with them and environments do not need it.
+The names are loaded on first access, because the solvers import numba, which environments do not need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of arrays at the door, each failing with a sentence."""
+"""Checks of arrays that callers pass, with clear error messages."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["as_array", "as_distributions", "check_unit_interval", "cumulative", "positive_integer", "read_only"]
 
 TOLERANCE = 1e-6
-"""How far from one the sum of a probability distribution may be: as far as single precision gets."""
+"""Largest distance from one of the sum of a distribution: the accuracy of single precision."""
 
 LARGEST = 10**12
-"""More than this of anything is a mistake."""
+"""Largest whole number; a larger one is taken for a mistake."""
 
 EXACT = 1e-12
 """Sums that are nearer to one than this are left as they are."""
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """A fresh float array of ``values``, or a sentence that says why there is none."""
+    """A new float array of ``values``; raises ``ValueError`` if they are not finite numbers in a regular array."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -32,9 +32,9 @@ def as_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def as_distributions(array: NDArray[np.float64], name: str, per: str) -> NDArray[np.float64]:
-    """Rows (the last axis) that are probability distributions, one for every ``per``, or a sentence.
+    """Rows (the last axis) that are probability distributions, one for every ``per``; raises ``ValueError`` otherwise.
 
-    Rows that are off by rounding are divided by their sums, so that values and simulations mean the same model.
+    Rows with rounding errors are divided by their sums, so that values and simulations use the same model.
     """
     if (array < 0).any():
         where = _first(name, array < 0)
@@ -59,14 +59,14 @@ def cumulative(distributions: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def check_unit_interval(array: NDArray[np.float64], name: str, remedy: str) -> None:
-    """Refuse values outside [0, 1], and say what to do about it."""
+    """Refuse values outside [0, 1], with ``remedy`` in the message."""
     wrong = (array < 0) | (array > 1)
     if wrong.any():
         raise ValueError(f"{_first(name, wrong)} is {array[wrong][0]:.16g}, outside [0, 1]: {remedy}")
 
 
 def positive_integer(value: Any, name: str, unit: str) -> int:
-    """``value`` as an int of at least 1, or a sentence."""
+    """``value`` as an int of at least 1; raises ``TypeError`` or ``ValueError`` otherwise."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -79,7 +79,7 @@ def positive_integer(value: Any, name: str, unit: str) -> int:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, closed for writing, so that what shares it cannot change it."""
+    """The same array, made read-only, so that no object that shares it can change it."""
     array.setflags(write=False)
     return array
 

@@ -1,4 +1,4 @@
-"""The one place where functions are handed to numba."""
+"""The decorator that compiles functions with numba, for the whole package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a linear learner knows: base kernels and reward features, without an S x A x S x d tensor in memory."""
+"""The features of linear learners: base kernels and reward features, without an S x A x S x d tensor in memory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from private_rl_gym.planning.arrays import as_array, positive_integer, read_only
 __all__ = ["LinearFeatures"]
 
 LARGEST_DENSE = 100_000_000
-"""Entries of the largest array that is made dense on request."""
+"""Largest number of entries of an array that is made dense on request."""
 
 LARGEST_TABULAR = 1000
-"""Features of the largest tabular problem that is told as a mixture."""
+"""Largest number of features of a tabular problem that is treated as a mixture."""
 
 SMALLEST = 1e-6
-"""Norms below this are scaled badly, or a bound far below what it bounds."""
+"""Smallest norm of features, and smallest ratio of a stated bound to the norm that it bounds."""
 
 NOTHING = 1e-15
-"""A probability as small as this is rounding."""
+"""A probability up to this size is a rounding error."""
 
 
 class LinearFeatures:
@@ -36,13 +36,13 @@ class LinearFeatures:
         d: Number of base kernels.
         reward_features: ``[s, a, j]``, varphi.
         offsets: ``[row + 1]``: row s * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
-        kernels, successors, weights: ``[entry]``, which i, which s', and psi; sorted by s' within a row.
-        largest: The largest that the norm of phi(s, a) = sum over s' of psi(s, a, s') V(s') can be for V in [0, 1].
-        bound: The norm that is stated, by default the largest. See :meth:`bounded`.
-        arrays: What compiled functions walk through: offsets, kernels, successors, weights, and varphi ``[row, j]``.
+        kernels, successors, weights: ``[entry]``: the i, the s' and the psi of an entry, sorted by s' within a row.
+        largest: The largest possible norm of phi(s, a) = sum over s' of psi(s, a, s') V(s') for V in [0, 1].
+        bound: The stated bound on that norm, by default ``largest``. See :meth:`bounded`.
+        arrays: The arrays for compiled functions: offsets, kernels, successors, weights, and varphi ``[row, j]``.
         reward_bound: The largest norm of varphi(s, a).
         nonnegative, rewards_nonnegative: Whether no entry of psi, or of varphi, is negative.
-        nonzeros, reward_nonzeros: How many entries of phi(s, a), or of varphi(s, a), can be other than zero at most.
+        nonzeros, reward_nonzeros: Largest possible number of nonzero entries of phi(s, a), and of varphi(s, a).
 
     Example:
         >>> import numpy as np
@@ -159,7 +159,7 @@ class LinearFeatures:
     def tabular(cls, n_states: int, n_actions: int) -> LinearFeatures:
         """The features that every tabular model has: one for each (s, a, s'), d = S A S, and one for each (s, a).
 
-        For small problems: moments have d (d + 1) / 2 entries a stage.
+        For small problems: moments have d (d + 1) / 2 entries for each stage.
         """
         S = positive_integer(n_states, "n_states", "states")
         A = positive_integer(n_actions, "n_actions", "actions")
@@ -175,8 +175,9 @@ class LinearFeatures:
     def bounded(self, bound: float) -> LinearFeatures:
         """The same features with a smaller stated bound on the norm of phi, for V in [0, 1].
 
-        Users scale longer rows down to it, so that noise in Gram matrices may be smaller by its square, and that in
-        vectors by it. Least squares stay unbiased, and long rows weigh less: worth it where few rows are long.
+        Users scale longer rows down to the bound, so that noise in vectors can shrink in proportion to it, and noise in
+        Gram matrices in proportion to its square. Least squares stay unbiased, but long rows get less weight. This is
+        useful if few rows are long.
         """
         entries = self._rows, self.kernels, self.successors, self.weights
         return LinearFeatures(*entries, self.reward_features, self.d, min(float(bound), self.largest))
@@ -187,18 +188,18 @@ class LinearFeatures:
         return int(self.reward_features.shape[2])
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:  # [s, a, i]
-        """phi(s, a) = sum over s' of psi(s, a, s') V(s'): what predicts the next value, linearly."""
+        """phi(s, a) = sum over s' of psi(s, a, s') V(s'), the features that predict the next value linearly."""
         values = np.asarray(values, dtype=np.float64)
         if values.shape != (self.n_states,):
             raise ValueError(f"values have shape {values.shape}: there are {self.n_states} states.")
-        found = self._per_feature(self.weights * values[self.successors])
-        return found.reshape(self.n_states, self.n_actions, self.d)
+        phi = self._per_feature(self.weights * values[self.successors])
+        return phi.reshape(self.n_states, self.n_actions, self.d)
 
     def _per_feature(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:  # [row, i]
-        """Sums of entries."""
+        """The sum of the entries of each row and feature."""
         rows = len(self.offsets) - 1
-        found = np.bincount(self._rows * self.d + self.kernels, entries, rows * self.d)
-        return found.astype(np.float64, copy=False).reshape(rows, self.d)
+        sums = np.bincount(self._rows * self.d + self.kernels, entries, rows * self.d)
+        return sums.astype(np.float64, copy=False).reshape(rows, self.d)
 
     @property
     def _rows(self) -> NDArray[np.int64]:
@@ -208,7 +209,7 @@ class LinearFeatures:
     def _largest_norm(self) -> float:
         """The largest norm of phi over rows, for values in [0, 1].
 
-        Each feature lies between the sum of its negative entries and that of its positive ones; where none is negative
+        Each feature lies between the sum of its negative entries and that of its positive ones; if none is negative,
         the bound is reached by V = 1.
         """
         above = self._per_feature(np.maximum(self.weights, 0.0))
@@ -216,7 +217,7 @@ class LinearFeatures:
         return float(np.linalg.norm(np.maximum(above, below), axis=1).max())
 
     def to_dense(self) -> NDArray[np.float64]:  # [i, s, a, s']
-        """Psi as one array, where that is small."""
+        """Psi as one array; raises ``ValueError`` if it would be too large."""
         shape = (self.d, self.n_states, self.n_actions, self.n_states)
         check_dense(shape, "The base kernels")
         psi = np.zeros(shape)
@@ -231,15 +232,15 @@ class LinearFeatures:
         first[:1] = True
         first[1:] = (np.diff(rows) != 0) | (np.diff(self.successors) != 0)
         starts = np.flatnonzero(first)
-        lengths, successors, found = [], [], []
+        lengths, successors, values = [], [], []
         for theta in weights:
             numbers = np.add.reduceat(self.weights * theta[self.kernels], starts)
             kept = np.abs(numbers) > NOTHING
             lengths.append(np.bincount(rows[starts][kept], minlength=count))
             successors.append(self.successors[starts][kept])
-            found.append(numbers[kept])
+            values.append(numbers[kept])
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-        return offsets, np.concatenate(successors), np.concatenate(found)
+        return offsets, np.concatenate(successors), np.concatenate(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LinearFeatures, (
@@ -253,7 +254,7 @@ class LinearFeatures:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LinearFeatures:
-        """Itself: nothing in it changes."""
+        """The object itself, because it never changes."""
         return self
 
     def __repr__(self) -> str:

@@ -20,14 +20,14 @@ __all__ = ["Optimism", "Regression", "linear_induction"]
 
 
 HUGE = 1e150
-"""A shift beyond which there is nothing to learn."""
+"""A shift beyond which nothing can be learned."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """One regression a stage: Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}.
+    """A regression at each stage: Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}.
 
-    The shift is raised where Lambda is not positive definite, and with it the part of the width that follows it.
+    The shift is raised where Lambda is not positive definite, and so is the part of the width that depends on it.
     """
 
     gram: NDArray[np.float64]  # [h, i, i]
@@ -37,17 +37,17 @@ class Regression:
     width_by_shift: float = 0.0  # what is added to the width for each unit of the shift's root
 
     def packed(self) -> tuple[Any, ...]:
-        """For compiled functions."""
+        """All fields as a tuple, for compiled functions."""
         return self.gram, self.vector, self.shift, self.width, self.width_by_shift
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Optimism(Plan):
-    """A plan, and what it met on the way.
+    """A plan, with counts of the problems that it met.
 
     Attributes:
-        scaled: How many rows of the table phi(h, s, a) are longer than the stated bound.
-        raised: In how many regressions noise was larger than the shift.
+        scaled: Number of rows of the table phi(h, s, a) that are longer than the stated bound.
+        raised: Number of regressions in which noise was larger than the shift, which was raised.
     """
 
     scaled: int
@@ -63,16 +63,16 @@ def linear_induction(
     policy: NDArray[np.float64] | None = None,
     absorbing: int | None = None,
 ) -> Optimism:
-    """Q = reward + bonus + <phi, theta> + bonus from the last stage to the first, cut to what is possible.
+    """Q = reward + bonus + <phi, theta> + bonus from the last stage to the first, cut to the possible range.
 
     Args:
         features: Psi and varphi.
-        transitions: Of the next value on phi.
-        rewards: Of the reward on varphi.
-        staged: Cut the reward to [0, 1], and the next value to the range of values of states that may follow; else
-            only their sum, to [0, H - h].
-        policy: ``[h, s, a]``, to evaluate; None for the greedy one.
-        absorbing: A state in which nothing is earned any more, if there is one.
+        transitions: Regression of the next value on phi.
+        rewards: Regression of the reward on varphi.
+        staged: Cut the reward to [0, 1], and the next value to the range of values of possible next states; if
+            False, cut only their sum, to [0, H - h].
+        policy: ``[h, s, a]``, the policy to evaluate; None for the greedy one.
+        absorbing: A state in which nothing is earned any more, or None.
     """
     horizon = len(transitions.gram)
     shape = (horizon, features.n_states, features.n_actions)
@@ -143,7 +143,7 @@ def _induction(
 
 @compiled
 def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -> float:
-    """Factor gram + shift I, and solve; the shift that it took, doubled until the matrix is positive definite."""
+    """Factor gram + shift I, and solve; returns the shift, doubled until the matrix is positive definite."""
     while not _cholesky(gram, shift, factor):
         shift = 2.0 * shift + 1e-12
         if not shift < HUGE:  # nothing can be learned from what is no number

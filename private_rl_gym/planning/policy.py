@@ -16,12 +16,12 @@ __all__ = ["Policy"]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)  # no slots: cached_property keeps its value in __dict__
 class Policy:
-    """What to do at each stage and state.
+    """The actions, or their probabilities, at each stage and state.
 
-    Build one with :meth:`of`, which takes what is at hand: integers ``[h, s]`` (or ``[s]``, the same at every
-    stage) say the action, floats ``[h, s, a]`` (or ``[s, a]``) its probabilities.
+    Build one with :meth:`of`, from integers ``[h, s]`` (or ``[s]``, the same at every stage) that are actions, or
+    from floats ``[h, s, a]`` (or ``[s, a]``) that are probabilities of actions.
 
-    A stochastic policy draws by inverse distribution function from a uniform that the caller brings, so that the
+    A stochastic policy draws by inverse distribution function from a uniform that the caller gives, so that the
     same uniforms give the same actions in the step loop, the vector environment and the compiled rollout.
 
     Example:
@@ -66,29 +66,29 @@ class Policy:
             raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if np.issubdtype(values.dtype, np.integer):
             shape: tuple[int, ...] = sizes[:2]
-            found = values.astype(np.int64)
-            if found.size and (found.min() < 0 or found.max() >= n_actions):
+            array = values.astype(np.int64)
+            if array.size and (array.min() < 0 or array.max() >= n_actions):
                 raise ValueError(
                     f"The policy chooses an action outside 0..{n_actions - 1}: "
-                    f"its entries run from {found.min()} to {found.max()}."
+                    f"its entries run from {array.min()} to {array.max()}."
                 )
         else:
             shape = sizes
-            found = as_array(values, "policy")  # type: ignore[assignment]
-        if found.shape not in (shape, shape[1:]):
+            array = as_array(values, "policy")  # type: ignore[assignment]
+        if array.shape not in (shape, shape[1:]):
             raise ValueError(
-                f"The policy has shape {found.shape}: with {horizon} stages, {n_states} states and {n_actions} "
+                f"The policy has shape {array.shape}: with {horizon} stages, {n_states} states and {n_actions} "
                 f"actions it must be integers {sizes[:2]} or {sizes[1:2]}, or probabilities {sizes} or {sizes[1:]}."
             )
         if len(shape) == 3:
-            found = as_distributions(found, "policy", "state")  # type: ignore[assignment,arg-type]
-        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(found, shape))), n_actions)
+            array = as_distributions(array, "policy", "state")  # type: ignore[assignment,arg-type]
+        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(array, shape))), n_actions)
 
     @classmethod
     def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:
-        """The policy in an array that is known to be right, such as one that a solver made: nothing is checked.
+        """The policy in an array that is known to be valid, such as the result of a solver: nothing is checked.
 
-        Whoever lets users run a policy checks it again, and copies it: boundaries, models and rollouts do.
+        Code that lets users run a policy checks it again, and copies it: boundaries, models and rollouts do.
         """
         policy = object.__new__(cls)
         object.__setattr__(policy, "table", table)

@@ -1,4 +1,4 @@
-"""How a user's tape decides what happens to her: one table, read the same way by every engine.
+"""Tables that turn a user's tape into her episode, read in the same way by every engine.
 
 A tape is the vector of uniforms in [0, 1) behind one episode of H steps, of length 2H + 1::
 
@@ -30,11 +30,11 @@ def tape_length(horizon: int) -> int:
 
 
 def check_tapes(tapes: Any, horizon: int, users: int | None = None, *, one: bool = False) -> NDArray[np.float64]:
-    """``tapes`` as an array ``[user, uniform]`` (of so many users, or of any number), or a sentence.
+    """``tapes`` as a valid array ``[user, uniform]``, of ``users`` users or of any number; else raises ``ValueError``.
 
     With ``one``, the tape of one user, ``[uniform]``.
 
-    Values of a tape are a user's data and stay out of the sentence.
+    Values of a tape are a user's data, so the error message does not contain them.
     """
     length = tape_length(horizon)
     wanted = f"{length} uniforms (1 + 2 * horizon)"
@@ -118,7 +118,7 @@ class SamplingTables:
         horizon: int,
         bernoulli: bool,
     ) -> SamplingTables:
-        """From outcomes that are packed already, repeated where one stage stands for all of several."""
+        """Use outcomes that are packed already, and repeat them if one stage stands for several."""
         offsets, successors, probabilities = outcomes
         _, n_states, n_actions = rewards.shape
         lengths = np.diff(offsets)

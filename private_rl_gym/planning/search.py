@@ -1,9 +1,9 @@
-"""The most visiting of the policies that are still active: SDP-PE, algorithms 2 and 3.
+"""Search for the most visiting of the policies that are still active: SDP-PE, algorithms 2 and 3.
 
-* ``Everyone`` - all deterministic policies, listed: exact, and for tiny problems only
-* ``NearBest`` - all policies whose value is within a gap of the best, never listed
+* ``Everyone`` - a list of all deterministic policies: exact, and for tiny problems only
+* ``NearBest`` - all policies whose value is within a gap of the best, without a list
 
-Models here have one state more than the problem, absorbing: what is too rare to be known leads there.
+Models here have one more state than the problem. It is absorbing; outcomes that are too rare to estimate lead to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EstimatedModel:
 
     @classmethod
     def empty(cls, horizon: int, n_states: int, n_actions: int) -> EstimatedModel:
-        """A model to be filled in."""
+        """A model of zeros, to be filled in."""
         shape = (horizon, n_states + 1, n_actions)
         return cls(np.zeros((*shape, n_states + 1)), np.zeros(shape), np.zeros(n_states + 1))
 
@@ -57,7 +57,7 @@ class PolicyMixture:
     visits: float  # the probability of a visit
 
     def split(self, users: int) -> list[tuple[NDArray[np.int64], int]]:
-        """Who runs what: all of ``users``, none twice."""
+        """The policies, each with the number of users who run it; the numbers sum to ``users``."""
         first = round(self.share * users)
         return [(table, count) for table, count in ((self.first, first), (self.second, users - first)) if count]
 
@@ -66,11 +66,11 @@ class NearBest:
     """Policies whose value in a model is within ``gap`` of the best: searched by backward induction.
 
     The most visiting one maximises visits + lambda value, for the least lambda at which its value is large enough. If
-    no single policy meets the bound exactly, two that lie on its sides are mixed.
+    no single policy meets the bound exactly, two policies on its two sides are mixed.
     """
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float) -> list[PolicyMixture]:
-        """For every (s, a) of the problem at stage ``layer``, state by state."""
+        """The most visiting policies for every (s, a) of the problem at stage ``layer``, state by state."""
         P, r, d = model.transitions, model.rewards, model.initial
         firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap)
         return [
@@ -90,11 +90,11 @@ class NearBest:
 class Everyone:
     """All A^(S H) deterministic policies, of which some are still active.
 
-    A policy is one rule a stage, of A^S; its number has one digit a stage. Visits depend on the rules before, values on
-    those after: each beginning and each end is computed once.
+    A policy has one of A^S rules at each stage, and its number has one digit for each stage. Visits depend on the rules
+    before a stage, and values on the rules after it, so each beginning and each end is computed once.
 
     Args:
-        horizon, n_states, n_actions: Of the problem, without the absorbing state.
+        horizon, n_states, n_actions: Sizes of the problem, without the absorbing state.
         most: The largest number of policies to list.
     """
 
@@ -126,7 +126,7 @@ class Everyone:
         return np.asarray(V @ model.initial).reshape(self.active.shape)
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float = 0.0) -> list[PolicyMixture]:
-        """For every (s, a) at stage ``layer``, state by state; the gap was applied when policies were eliminated."""
+        """The most visiting policy for every (s, a) at stage ``layer``, state by state; ``eliminate`` used the gap."""
         del gap
         S, A, count = self.n_states, self.n_actions, len(self.rules)
         reach = model.initial[None]  # [beginning, s]
@@ -137,7 +137,7 @@ class Everyone:
             reach = onwards.reshape(-1, S + 1)
         ends = self.active.reshape(len(reach), count, -1)
         any_end = ends.any(axis=2)  # [beginning, rule]
-        found = []
+        mixtures = []
         for s in range(S):
             for a in range(A):
                 fits = any_end & (self.rules[:, s] == a)
@@ -148,11 +148,11 @@ class Everyone:
                 beginning, rule = divmod(place, count)
                 number = place * ends.shape[2] + int(np.argmax(ends[beginning, rule]))
                 table = self.table(number)
-                found.append(PolicyMixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
-        return found
+                mixtures.append(PolicyMixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
+        return mixtures
 
     def eliminate(self, model: EstimatedModel, gap: float) -> None:
-        """Policies whose value is further than ``gap`` below that of the best active one are out."""
+        """Deactivate policies whose value is more than ``gap`` below that of the best active one."""
         values = np.where(self.active, self.values(model), -np.inf)
         self.active &= values >= values.max() - gap
 
@@ -164,16 +164,16 @@ class Everyone:
 
 
 def shares(users: int, parts: int) -> list[int]:
-    """So many users in so many parts, as equal as they can be, none lost."""
+    """The sizes of ``parts`` parts of all ``users``, as equal as possible."""
     each, more = divmod(users, parts)
     return [each + (part < more) for part in range(parts)]
 
 
 def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest distribution to noisy counts of which the sum is known, and 0 for the absorbing state of models.
+    """The nearest distribution to noisy counts with a known sum, and 0 for the absorbing state of models.
 
-    What is subtracted from every count, so that those which stay above 0 sum to the number of users, is found by
-    sorting.
+    One number is subtracted from every count, so that the results above 0 sum to the number of users. Sorting gives
+    this number.
     """
     counts, users = starts[:-1], max(float(starts[-1]), 1.0)
     ordered = np.sort(counts)[::-1]
@@ -185,7 +185,7 @@ def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @compiled
 def _greedy(P: Any, r: Any, weight: float, layer: int, s0: int, a0: int, actions: Any) -> None:
-    """Backward induction on weight * r, and 1 for being in (s0, a0) at stage ``layer``."""
+    """Backward induction on weight * r, plus 1 at (s0, a0) of stage ``layer``."""
     H, S, A = r.shape
     following, v, q = np.zeros(S), np.zeros(S), np.zeros((S, A))
     for h in range(H - 1, -1, -1):
@@ -224,7 +224,7 @@ def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
     H, S, A = r.shape
     pairs = (S - 1) * A
     firsts, seconds = np.zeros((pairs, H, S), dtype=np.int64), np.zeros((pairs, H, S), dtype=np.int64)
-    shares, found = np.ones(pairs), np.zeros(pairs)
+    shares, mixed_visits = np.ones(pairs), np.zeros(pairs)
     trial = np.zeros((H, S), dtype=np.int64)
     best = np.zeros((H, S), dtype=np.int64)
     _greedy(P, r, 1.0, -1, 0, 0, best)
@@ -236,7 +236,7 @@ def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
         _greedy(P, r, low, layer, s, a, firsts[pair])
         visits, value = _worth(P, r, d, firsts[pair], layer, s, a)
         if value >= least:
-            seconds[pair], found[pair] = firsts[pair], visits
+            seconds[pair], mixed_visits[pair] = firsts[pair], visits
             continue
         seconds[pair] = best  # on the other side of the bound
         other_visits, other_value = _worth(P, r, d, best, layer, s, a)
@@ -251,5 +251,5 @@ def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
                 low, visits, value = middle, now_visits, now_value
                 firsts[pair] = trial
         shares[pair] = min(1.0, max(0.0, (other_value - least) / max(other_value - value, 1e-300)))
-        found[pair] = shares[pair] * visits + (1.0 - shares[pair]) * other_visits
-    return firsts, seconds, shares, found
+        mixed_visits[pair] = shares[pair] * visits + (1.0 - shares[pair]) * other_visits
+    return firsts, seconds, shares, mixed_visits

@@ -17,7 +17,7 @@ __all__ = ["Trajectories", "rollout"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trajectories:
-    """What happened to some users. This is raw user data: it has no place outside a trust boundary."""
+    """The episodes of some users. This is raw user data, which must stay inside a trust boundary."""
 
     states: NDArray[np.int32]  # [user, h], h = 0..H
     actions: NDArray[np.int32]  # [user, h]
@@ -45,14 +45,14 @@ def rollout(
     tapes: NDArray[np.float64],
     action_uniforms: NDArray[np.float64] | None = None,
 ) -> Trajectories:
-    """Let the users behind ``tapes`` run ``policy``.
+    """Let the users with these tapes run ``policy``.
 
     Args:
         tables: The model, as ``TabularModel.tables``.
         policy: The policy that all of them run.
         tapes: The users, ``[user, uniform]``.
         action_uniforms: For a stochastic policy, the uniforms ``[user, h]`` that it draws its actions with. They
-            belong to whoever runs the policy, not to the user.
+            belong to the code that runs the policy, not to the user.
     """
     tapes = np.ascontiguousarray(check_tapes(tapes, tables.horizon))
     if (policy.horizon, policy.n_states, policy.n_actions) != (
@@ -133,7 +133,7 @@ def _rollout(
     actions: Any,
     rewards: Any,
 ) -> bool:
-    """Fill in what happens; False, and nothing further, where the policy leaves the action space."""
+    """Fill in the episodes; stop and return False if the policy leaves the action space."""
     n_users, horizon = actions.shape
     n_states, n_actions, stationary, bernoulli = sizes
     deterministic = table.size > 0

@@ -1,4 +1,4 @@
-"""Exact dynamic programming, compiled: optimal values, values of policies, visits.
+"""Exact dynamic programming, compiled: optimal values, values of policies, and visits.
 
 There is one set of solvers, over packed outcomes. A dense array of transitions is packed without being copied.
 """
@@ -32,7 +32,7 @@ __all__ = [
 class Outcomes:
     """Transitions, packed: row (h * S + s) * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
 
-    Where one stage stands for all there are rows for h = 0 alone.
+    If one stage stands for all, only h = 0 has rows.
     """
 
     offsets: NDArray[np.int64]  # [row + 1]
@@ -43,7 +43,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, transitions: Outcomes | ArrayLike) -> Outcomes:
-        """Dense arrays ``[h, s, a, s']``, packed with all their zeros; or what is packed already."""
+        """A dense array ``[h, s, a, s']``, packed with all its zeros; or outcomes that are packed already."""
         if isinstance(transitions, Outcomes):
             return transitions
         P = np.ascontiguousarray(transitions, dtype=np.float64)
@@ -55,16 +55,16 @@ class Outcomes:
 
     @property
     def stages(self) -> int:
-        """Number of stages that there are rows for."""
+        """Number of stages that have rows."""
         return (len(self.offsets) - 1) // (self.n_states * self.n_actions)
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The arrays that compiled functions walk through."""
+        """The arrays, for compiled functions."""
         return self.offsets, self.successors, self.probabilities
 
     def checked(self, horizon: int) -> Outcomes:
-        """The same, if there are rows for one stage or for all of them; else a sentence."""
+        """These outcomes; raises ``ValueError`` unless they have rows for one stage or for all of them."""
         if self.stages not in (1, horizon):
             shape = (self.stages, self.n_states, self.n_actions, self.n_states)
             raise ValueError(f"transitions have shape {shape}: they must be [h, s, a, s'], with one h, or {horizon}.")
@@ -125,7 +125,7 @@ def optimistic_backward_induction(
     Args:
         transitions: Estimated transitions. Rows need not sum to one.
         rewards: Estimated rewards.
-        bonus: What uncertainty adds to each entry; its first axis gives the horizon.
+        bonus: Addition to each entry for its uncertainty; its first axis gives the horizon.
         ceiling: The largest value possible from each stage on; H - h by default.
         floor: The smallest value possible.
         previous: An earlier Q that the new one must not exceed, for learners whose Q never rises.
@@ -176,7 +176,7 @@ def occupancy(
 
 
 def _checked_rewards(rewards: Any, transitions: Outcomes, horizon: int) -> NDArray[np.float64]:
-    """An array that compiled functions can walk through without leaving it."""
+    """The rewards as an array of valid shape, so that compiled functions stay inside it."""
     r = np.ascontiguousarray(rewards, dtype=np.float64)
     sizes = (transitions.n_states, transitions.n_actions)
     if r.shape not in ((1, *sizes), (horizon, *sizes)):
@@ -196,7 +196,7 @@ def _check_fit(policy: Policy, transitions: Outcomes) -> None:
 
 @compiled
 def greedy(q: Any, v: Any, actions: Any) -> None:
-    """Fill in the values and the first best actions of one stage, of its Q ``[s, a]``."""
+    """Fill in the values and the first best actions of one stage, given its Q ``[s, a]``."""
     for s in range(q.shape[0]):
         best = 0
         for a in range(1, q.shape[1]):

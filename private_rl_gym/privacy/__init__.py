@@ -1,13 +1,13 @@
 """The mathematics of privacy, without environments.
 
-* ``TabularCounts`` - what is summed, and its sensitivity (``statistics``)
-* ``RANDOMIZERS`` - what users may send in its place (``randomizers``)
-* ``NoiseSource`` - where noise comes from (``noise``)
-* ``COUNTING`` - releasing sums again and again (``counting``)
-* ``Release`` - what the outside may see; ``project_counts`` - counts that a model can have
-* ``Guarantee``, ``Ledger`` - what is promised; ``compose`` - what several releases cost together
-* ``Ask`` - what users are asked for beside actions
-* ``gaussian_mu``, ``gaussian_epsilon``, ``gaussian_delta`` - from budgets to noise and back
+* ``TabularCounts`` - the counts that are summed, and their sensitivity (``statistics``)
+* ``RANDOMIZERS`` - the reports that users may send in their place (``randomizers``)
+* ``NoiseSource`` - the source of all noise (``noise``)
+* ``COUNTING`` - mechanisms that release running sums (``counting``)
+* ``Release`` - published sums; ``project_counts`` - their projection onto consistent counts
+* ``Guarantee``, ``Ledger`` - the promises to users; ``compose`` - the cost of several releases together
+* ``Ask`` - public requests to users, beside the policy
+* ``gaussian_mu``, ``gaussian_epsilon``, ``gaussian_delta`` - conversions between budgets and noise
 
 The names are loaded on first access, because some of them bring numba with them.
 """

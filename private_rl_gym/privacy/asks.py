@@ -1,11 +1,10 @@
 """Public requests to the users of a batch, beside the policy that they run.
 
-* ``Ask`` - the base of all
+* ``Ask`` - the base class
 * ``Values`` - a value function, for users who report the moments of a linear learner
 
-An ask travels with the policy: ``board.serve(policy, users, ask)``. It is public, and the same for all users of a
-    batch.
-What it may change is *what* users report, never how far one of them can move a sum.
+An ask is sent along with the policy: ``board.serve(policy, users, ask)``. It is public, and the same for all users of
+a batch. It may change *what* users report, but never how far one of them can move a sum.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Ask:
     """A public request to users. Each kind of statistic understands one kind of ask, or none."""
 
     def checked(self, horizon: int, n_states: int, n_actions: int) -> Ask:
-        """The same in plain copied arrays of these sizes; or a sentence."""
+        """A copy in plain arrays; raises if it does not fit these sizes."""
         raise NotImplementedError
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -42,7 +41,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values(Ask):
-    """A value function, of which linear users report the moments: phi(s, a) = sum over s' of psi(s, a, s') V(s').
+    """A value function, whose moments linear users report: phi(s, a) = sum over s' of psi(s, a, s') V(s').
 
     Attributes:
         values: ``[h, s]``, h = 0..H.
@@ -51,7 +50,7 @@ class Values(Ask):
     values: NDArray[np.float64]
 
     def checked(self, horizon: int, n_states: int, n_actions: int) -> Values:
-        """A copy that nobody can change, of the right shape; or a sentence."""
+        """A read-only copy; raises if its shape does not fit these sizes."""
         del n_actions
         copied = read_only(as_array(self.values, "values"))
         if copied.shape != (horizon + 1, n_states):

@@ -1,4 +1,4 @@
-"""Users who have left, batch by batch: their sums, and the newest release."""
+"""Batches of users who have left: their sums, and the newest release."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ __all__ = ["Batches", "Door"]
 
 
 class Door(ABC):
-    """The two acts between users and public: a user's contribution goes in, what may be published comes out."""
+    """The interface between users and the public: contributions go in, and what may be published comes out."""
 
     apart: bool = True
-    """Whether every batch is published by itself; else all users so far, with noise that goes on between releases."""
+    """Whether every batch is published by itself; else releases are of all users so far, and their noise continues."""
 
     @abstractmethod
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
-        """Add what some users contribute."""
+        """Add the contributions of some users to ``sums``."""
 
     @abstractmethod
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
-        """Add what so many users contribute who left before their time."""
+        """Add the contributions of ``users`` users who left early to ``sums``."""
 
     @abstractmethod
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The cells that are published of these sums, in real units.
+        """The published cells of these sums, in real units.
 
-        Of one batch, or, where batches are not apart, of all users. Where several releases fall due at once, noise is
-        spent on each of them, and the newest is made (or the sum of so many batches).
+        The sums are those of one batch, or, where batches are not apart, of all users. Where several releases are due
+        at once, noise is drawn for each of them, and only the newest is made (or the sum of that many batches).
         """
 
     @abstractmethod
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """The error of one cell, given its grid: of the newest batches, so many of them, or of all releases so far."""
+        """The error of one cell, given its grid, in the ``releases`` newest batches or in all releases so far."""
 
     def planned_releases(self) -> int | None:
-        """The number of releases that noise was planned for, where that is limited."""
+        """The number of releases that noise was planned for; None if it is not limited."""
         return None
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
-        """Refuse to go on where that would break the promise."""
+        """Raise if going on would break the promise."""
 
 
 class Batches:
-    """Users by batches, each user in one.
+    """Users in batches, each user in one batch.
 
     Args:
-        statistic: What a user contributes.
-        door: What happens to contributions, and to sums.
+        statistic: The statistic of users that is summed.
+        door: The treatment of contributions and of sums.
         users: The number of users that may come; None for any number.
         batch_size: Users in a batch. The last batch may be smaller.
-        absorbing: The state in which episodes wait that ended early, if they may.
+        absorbing: The state in which episodes that ended early stay; None if episodes cannot end early.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Batches:
     # Who leaves ------------------------------------------------------------------------------------------------------
 
     def receive(self, users: Trajectories | None, count: int, ask: Ask | None = None) -> None:
-        """Users leave; without trajectories, before their time. They close as many batches as they fill."""
+        """Add ``count`` users who leave, early if there are no trajectories, and close the batches that they fill."""
         if self.users is not None and self.gone + count > self.users:
             raise RuntimeError(f"Sums are calibrated for {self.users} users: nobody else is let in.")
         self._door.check()
@@ -97,7 +97,7 @@ class Batches:
         self._take(users, last, count, ask)
 
     def _closings(self, count: int) -> tuple[int, int, int]:
-        """How many batches so many users close, and after whom the last but one and the last of these close."""
+        """Number of batches that ``count`` users close, and the positions where the last but one and the last close."""
         first = self.size - self.pending
         due = 0 if count < first else 1 + (count - first) // self.batch_size
         last = first + (due - 1) * self.batch_size if due else 0
@@ -107,7 +107,7 @@ class Batches:
         return due, before, last
 
     def _take(self, users: Trajectories | None, start: int, stop: int, ask: Ask | None) -> None:
-        """Contributions first: who is interrupted on the way has not left yet, and leaves with nothing."""
+        """Add contributions, then count users: if interrupted they have not left yet, and will leave with nothing."""
         if start == stop:
             return
         if users is None:
@@ -126,7 +126,7 @@ class Batches:
 
     @property
     def users_to_release(self) -> int:
-        """How many more users it takes until something new is published."""
+        """Number of further users until something new is published."""
         missing = self.size - self.pending
         return missing if self.users is None else max(1, min(missing, self.users - self.gone))
 
@@ -136,7 +136,7 @@ class Batches:
         return self._door.apart
 
     def ask_for(self, users: int) -> None:
-        """Make the current batch so large, of which nobody has left yet."""
+        """Set the size of the current batch, of which nobody has left yet."""
         if not self.closes_early:
             raise ValueError("Noise is planned for batches of one size here, and batches are not published apart.")
         if self.pending:
@@ -158,10 +158,10 @@ class Batches:
         self._publish(1)
 
     def _publish(self, releases: int) -> None:
-        """Publish so many times, the last time with all users who have left.
+        """Publish ``releases`` times, the last time with all users who have left.
 
-        First what can fail; then the batch is taken out; then it is published. Whoever interrupts in between loses the
-        batch: it is never counted twice.
+        Steps that can fail come first; then the batch is taken out; then it is published. An interrupt in between loses
+        the batch, so that it is never counted twice.
         """
         cells, apart = self.statistic.cells, self._door.apart
         vector = np.concatenate([self._door.disclose(self.sums[:cells], releases), self.sums[cells:]])
@@ -203,7 +203,7 @@ class Batches:
         )
 
     def _bounded_releases(self) -> int:
-        """How many releases an error bound has to hold for; v (v + 1) for the v-th of an endless series."""
+        """Number of releases that an error bound has to hold for; v (v + 1) for the v-th of an endless series."""
         if self.users is None:
             return max(1, self.version * (self.version + 1))
         planned = self._door.planned_releases()
@@ -220,14 +220,14 @@ class Batches:
         "newest_users",
         "newest_releases",
     )
-    """Names of the whole numbers that it takes to go on."""
+    """Names of the whole numbers that are needed to continue."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that it takes to go on, besides the noise. Secret."""
+        """The arrays that are needed to continue, besides the noise. Secret."""
         return {"sums": self.sums, "published": self.published, "batch_published": self.batch_published}
 
     def restore(self, counters: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on where others stood, whose counters and arrays these were."""
+        """Continue from saved counters and arrays."""
         for name in self.counters:
             setattr(self, name, counters[name])
         for name, array in self.arrays().items():

@@ -25,17 +25,20 @@ def choose_counting(
     paper: bool = False,
     apart: bool = False,
 ) -> tuple[str, Law]:
-    """The mechanism and the noise that were asked for, or the most accurate ones for this budget; or a sentence.
+    """The mechanism and the law of noise: those that were asked for, or the most accurate ones for this budget.
 
     Args:
-        counting: A name, or None for any.
+        counting: Name of a mechanism, or None for any.
         noise: ``"laplace"``, ``"gaussian"``, or None for either.
-        statistic: What is summed.
+        statistic: The statistic that is summed.
         releases: The number of releases.
-        epsilon: The budget.
-        delta: The budget.
-        paper: Whether the papers' constants are asked for, which settles the mechanism.
+        epsilon: Epsilon of the budget.
+        delta: Delta of the budget.
+        paper: Whether the papers' constants are asked for, which determines the mechanism.
         apart: Whether every batch has to be published by itself.
+
+    Raises:
+        ValueError: If a name is unknown, or if no mechanism fits the request.
     """
     if counting is not None and counting not in COUNTING:
         raise ValueError(f"There is no counting {counting!r}: choose one of {', '.join(sorted(COUNTING))}.")
@@ -65,7 +68,7 @@ def choose_counting(
         and (paper or mechanism.composes or delta == 0.0)
     ]
     if not candidates:
-        assert counting is not None  # noqa: S101 - without a name there is always one
+        assert counting is not None  # noqa: S101 - without a name there is always a candidate
         laws = COUNTING[counting].laws
         if noise is not None and noise not in laws:
             known = laws[0].capitalize()
@@ -89,8 +92,8 @@ def _error(
 ) -> float:
     """The standard deviation of a cell, averaged over all releases.
 
-    Where Gaussian noise may be chosen, Laplace noise is held to what a pure budget costs: where losses compose to less,
-    Gaussian noise is less still.
+    Where Gaussian noise is a candidate too, Laplace noise is calibrated to a pure budget here: where composition of
+    losses would allow less Laplace noise, Gaussian noise is smaller still.
     """
     name, law = candidate
     mechanism = _mechanism(name, law, releases)
@@ -105,7 +108,7 @@ def _error(
 
 @lru_cache(maxsize=256)
 def _mechanism(name: str, law: Law, releases: int) -> ContinualNoise:
-    """A mechanism for one cell, to ask for its numbers."""
+    """A mechanism for one cell, of which only sensitivity and errors are used."""
     return COUNTING[name](releases, 1, law)
 
 
@@ -119,8 +122,8 @@ def calibrate(
 ) -> tuple[float, float, float]:
     """The scale of one standard noise in real units, and the epsilon and delta that it costs.
 
-    Gaussian noise of scale b has mu = (L2 times sensitivity) / b; what Laplace noise costs, ``laplace_scale`` says:
-    docs/proofs/binary-tree.md, docs/proofs/composition.md.
+    Gaussian noise of scale b has mu = (L2 times sensitivity) / b; ``laplace_scale`` computes the cost of Laplace noise.
+    Proofs: docs/proofs/binary-tree.md, docs/proofs/composition.md.
     """
     if paper:
         scale = statistic.paper_scale(noise.sensitivity, epsilon, delta)

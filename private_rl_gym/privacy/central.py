@@ -23,7 +23,7 @@ def exact(_grid: float) -> NoError:
 
 
 def law_of(counting: ContinualNoise, scale: float, step: int) -> Noise:
-    """The error of one cell of release ``step``, or of the sum of so many batches, given the cell's grid."""
+    """The error of one cell, given its grid, in release ``step`` or in the sum of ``step`` batches."""
     if step == 0:
         return exact
     if counting.law == "laplace":
@@ -34,11 +34,11 @@ def law_of(counting: ContinualNoise, scale: float, step: int) -> Noise:
 
 
 class CentralNoise:
-    """Noise on sums, drawn for every cell at every release, whether or not anyone was there.
+    """Noise on sums, drawn for every cell at every release, even where no user has contributed.
 
     Args:
-        counting: The mechanism by which the noise of one release follows from that of others.
-        scale: Of one standard noise, in real units: what it is calibrated to.
+        counting: The counting mechanism, which relates the noise of one release to that of the others.
+        scale: Scale of one standard noise in real units, from the calibration.
         grid: ``[cell]``, the unit of each cell.
         source: The source of all draws.
     """
@@ -50,7 +50,7 @@ class CentralNoise:
         self._whole = True
 
     def check(self) -> None:
-        """Refuse to go on from noise that was interrupted while it was drawn: later releases build on it."""
+        """Raise if noise was interrupted while it was drawn, because later releases build on it."""
         if not self._whole:
             raise RuntimeError(
                 "Privacy noise was interrupted while it was drawn, and later noise builds on it: nothing more is "
@@ -59,9 +59,9 @@ class CentralNoise:
             )
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The sums in real units, with the noise of the last of so many further releases.
+        """The sums in real units, with the noise of the last of ``releases`` further releases.
 
-        Where batches are published apart: the sum of so many further batches, with the noise of all of them.
+        Where batches are published apart: the sum of ``releases`` further batches, with the noise of each of them.
         """
         counting = self.counting
         if not counting.apart and counting.step + releases > counting.steps:
@@ -78,11 +78,11 @@ class CentralNoise:
         return out
 
     def law(self, step: int) -> Noise:
-        """The error of one cell of release ``step``, or of the sum of so many batches, given the cell's grid."""
+        """The error of one cell, given its grid, in release ``step`` or in the sum of ``step`` batches."""
         return law_of(self.counting, self.scale, step)
 
     def noises(self, releases: int) -> Noises:
-        """The noise of the first releases, read off the code that draws it."""
+        """The noise of the first ``releases`` releases, computed by running the code that draws it."""
         return [AdditiveNoise(self.counting.matrix(releases), self.scale, self.counting.law)]
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -25,9 +25,9 @@ class PureDP:
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """Two-sided geometric noise on one number, which a user moves by so many units of its grid at the cost of epsilon.
+    """Two-sided geometric noise on one number, which a user moves by ``units`` steps of its grid, at cost ``epsilon``.
 
-    The coarser the grid, the more a user can be told apart at the same epsilon; one unit is the worst.
+    The coarser the grid, the easier a user is to tell apart at the same epsilon; a single unit is the worst case.
     """
 
     epsilon: float
@@ -53,11 +53,11 @@ Event = PureDP | Laplace | Gaussian | ApproximateDP
 
 
 def compose(events: Iterable[Event], delta: float) -> tuple[float, float]:
-    """The (epsilon, delta) of the same users seen by all of ``events``, each chosen after the ones before.
+    """The total (epsilon, delta) of ``events`` on the same users, each of which may depend on the ones before.
 
     Args:
-        events: What they were seen by.
-        delta: What may be spent; what pure and approximate budgets do not need of it stays unspent.
+        events: The releases, or other mechanisms, that use their data.
+        delta: The delta that may be spent; pure and approximate budgets spend only what they need of it.
 
     Example:
         >>> compose([PureDP(0.5), PureDP(1.0)], delta=0.0)
@@ -87,7 +87,7 @@ def compose(events: Iterable[Event], delta: float) -> tuple[float, float]:
 
 
 def _check(event: Event) -> None:
-    """Refuse a budget that is none."""
+    """Raise if the numbers of an event are not a budget."""
     numbers = [event.mu] if isinstance(event, Gaussian) else [event.epsilon, getattr(event, "delta", 0.0)]
     if not all(number >= 0.0 and math.isfinite(number) for number in numbers) or getattr(event, "delta", 0.0) >= 1.0:
         raise ValueError(f"{event} is no budget: its numbers must be 0 or more, and its delta below 1.")
@@ -103,14 +103,14 @@ def _by_privacy_loss(events: Sequence[Event], delta: float) -> float:
         if not isinstance(event, Gaussian) and event.epsilon == 0.0 and getattr(event, "delta", 0.0) == 0.0:
             continue
         if isinstance(event, Gaussian):
-            one = pld.from_gaussian_mechanism(standard_deviation=1.0 / event.mu)
+            distribution = pld.from_gaussian_mechanism(standard_deviation=1.0 / event.mu)
         elif isinstance(event, Laplace):
-            one = pld.from_discrete_laplace_mechanism(event.epsilon / event.units, sensitivity=event.units)
+            distribution = pld.from_discrete_laplace_mechanism(event.epsilon / event.units, sensitivity=event.units)
         else:
             spent = event.delta if isinstance(event, ApproximateDP) else 0.0
-            one = pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(event.epsilon, spent))
-        one = one if times == 1 else one.self_compose(times)
-        total = one if total is None else total.compose(one)
+            distribution = pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(event.epsilon, spent))
+        distribution = distribution if times == 1 else distribution.self_compose(times)
+        total = distribution if total is None else total.compose(distribution)
     if total is None:
         return 0.0
     return float(total.get_epsilon_for_delta(delta))

@@ -1,4 +1,4 @@
-"""From (epsilon, delta) to noise and back, in closed form.
+"""Conversions between (epsilon, delta) and noise, in closed form.
 
 Proofs: docs/proofs/gaussian.md, docs/proofs/geometric.md.
 """
@@ -15,11 +15,11 @@ __all__ = ["check_budget", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", 
 
 
 SMALLEST = 1e-9
-"""Below this an epsilon asks for more noise than double precision can draw faithfully, and promises nothing useful."""
+"""The smallest epsilon: below it noise is too large for double precision, and for releases to be of any use."""
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse an (epsilon, delta) that promises nothing, or cannot be kept."""
+    """Raise if (epsilon, delta) promises nothing, or cannot be kept."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise TypeError(f"{name} is {value!r}: it must be a number.")
@@ -84,24 +84,24 @@ def _last_below(rising: Callable[[float], float], level: float) -> float:
 
 
 LARGEST_RATE = 30.0
-"""Beyond this scale over grid, geometric noise is zero more surely than double precision can draw."""
+"""Largest ratio of grid to scale: beyond it, geometric noise is zero but for events too rare for double precision."""
 
 Parts = Sequence[tuple[int, float]]
-"""Pairs (how many, L1): sets of cells that one user moves, and how far each of them."""
+"""Pairs (number of sets, L1): sets of cells that one user moves, and the L1 distance by which she moves each set."""
 
 
 def laplace_scale(
     parts: Parts, l1: float, times: int, epsilon: float, delta: float, grid: float
 ) -> tuple[float, float, float]:
-    """The least scale of Laplace noise for a user who is in so many sums, and the (epsilon, delta) that it costs.
+    """The least scale of Laplace noise for a user who is in ``times`` sums, and the (epsilon, delta) that it costs.
 
     Args:
-        parts: Sets of cells that she moves in each of them.
-        l1: How far she moves all of them together.
-        times: How many sums she is in, each with noise of its own.
-        epsilon: The budget.
-        delta: At 0 what she moves adds up; above, privacy losses are composed.
-        grid: The coarsest step of what is published. Noise is never so small beside it that none would be drawn.
+        parts: Sets of cells that she moves in each sum.
+        l1: L1 distance by which she moves all these cells together.
+        times: Number of sums that she is in, each with noise of its own.
+        epsilon: Epsilon of the budget.
+        delta: Delta of the budget. If it is 0, epsilons add up; otherwise, privacy losses are composed.
+        grid: The coarsest step of what is published. It bounds the scale from below, so that noise is not always zero.
 
     Proof: docs/proofs/composition.md.
     """
@@ -117,16 +117,17 @@ def laplace_scale(
 
 @lru_cache(maxsize=256)
 def _composed_scale(parts: tuple[tuple[int, float], ...], times: int, epsilon: float, delta: float) -> float:
-    """The least scale at which everything that a user moves costs (epsilon, delta) together."""
+    """The least scale at which all cells that a user moves cost (epsilon, delta) together."""
     many = [(count * times, size) for count, size in parts]
     return 1.0 / _last_below(lambda rate: pure_delta(epsilon, [(n, size * rate) for n, size in many]), delta)
 
 
 def pure_delta(epsilon: float, budgets: Sequence[tuple[int, float]]) -> float:
-    """The least delta at which mechanisms with pure budgets, pairs (how many, epsilon), cost ``epsilon`` together.
+    """The least delta at which mechanisms with pure budgets cost ``epsilon`` together.
 
-    The worst of them is randomized response: it loses its whole budget, one way or the other. Budgets are rounded up to
-    multiples of the least, so that losses lie on a lattice. Proof: docs/proofs/composition.md.
+    Budgets are pairs (number of mechanisms, epsilon of each). The worst case is randomized response, whose privacy loss
+    is plus or minus its whole budget. Budgets are rounded up to multiples of the least, so that losses lie on a
+    lattice. Proof: docs/proofs/composition.md.
     """
     from scipy.stats import binom
 
@@ -136,11 +137,11 @@ def pure_delta(epsilon: float, budgets: Sequence[tuple[int, float]]) -> float:
     chances, lowest = np.ones(1), 0
     for count, budget in budgets:
         each = math.ceil(budget / step * (1.0 - 1e-12))
-        one = np.zeros(2 * each * count + 1)
-        one[:: 2 * each] = binom.pmf(np.arange(count + 1), count, 1.0 / (1.0 + math.exp(-min(each * step, 700.0))))
-        chances, lowest = np.convolve(chances, one), lowest - each * count
+        masses = np.zeros(2 * each * count + 1)
+        masses[:: 2 * each] = binom.pmf(np.arange(count + 1), count, 1.0 / (1.0 + math.exp(-min(each * step, 700.0))))
+        chances, lowest = np.convolve(chances, masses), lowest - each * count
     losses = step * (lowest + np.arange(len(chances)))
     beyond = losses > epsilon
-    # What convolution has lost counts in full.
+    # Mass that rounding has lost in convolutions counts in full.
     lost = max(0.0, 1.0 - float(chances.sum())) + 1e-15
     return float(-(chances[beyond] * np.expm1(epsilon - losses[beyond])).sum()) * (1.0 + 1e-9) + lost

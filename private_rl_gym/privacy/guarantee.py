@@ -1,8 +1,8 @@
 """Guarantees of boundaries and of stacks of them.
 
-* ``TrustModel``, ``Neighbours``, ``Covers`` - the kinds of guarantee that there are
-* ``Guarantee`` - one of them, with its numbers
-* ``Ledger`` - those of a stack, from the inside out
+* ``TrustModel``, ``Neighbours``, ``Covers`` - the kinds of guarantee
+* ``Guarantee`` - a guarantee with its numbers
+* ``Ledger`` - the guarantees of a stack, from the innermost boundary to the outermost
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Covers", "Guarantee", "Ledger", "Neighbours", "TrustModel", "plain_n
 
 
 class _Word(str, Enum):
-    """A word that is written as its value."""
+    """An enumeration of strings that print as their values."""
 
     def __str__(self) -> str:
         return str(self.value)
@@ -44,7 +44,7 @@ class TrustModel(_Word):
 
     @property
     def view(self) -> str:
-        """What its promise speaks of."""
+        """The view that its promise is about, as the beginning of a sentence."""
         return {
             "JDP": "What all other users together see",
             "LDP": "What leaves her side",
@@ -67,24 +67,24 @@ class Covers(_Word):
 
 
 LARGE_EPSILON = 10.0
-"""Beyond this odds may change more than twenty thousandfold."""
+"""Epsilon above which a guarantee has a warning: odds may change by a factor of more than twenty thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The promise of a boundary, or of an agent whose own noise protects.
+    """The promise of a boundary, or of an agent that protects users by its own noise.
 
     Attributes:
         model: The party that users have to trust.
         epsilon: Infinite where nothing is promised.
         delta: Zero for pure differential privacy.
         users: The number of users for whom it holds; None for any number.
-        mechanism: A description of what keeps it, for readers.
+        mechanism: A description of the mechanism that keeps it, for readers.
         neighbours: The sequences of users between which it holds.
         covers: The data of a user that it protects.
         notes: Remarks that weaken or qualify it, for readers.
-        seeded: Whether the noise can be drawn again by whoever knows a seed, so that nothing is promised in earnest.
-        mu: Where it is Gaussian noise that protects, sensitivity over sigma: it composes better than epsilon.
+        seeded: Whether anyone who knows a seed can draw the noise again, so that it protects nobody in practice.
+        mu: For Gaussian noise, sensitivity over sigma, which composes better than epsilon; else None.
     """
 
     model: TrustModel
@@ -100,19 +100,19 @@ class Guarantee:
 
     @property
     def event(self) -> Event:
-        """What a user pays, for accountants."""
+        """The privacy cost to a user, as an event that ``compose`` understands."""
         if self.mu is not None:
             return Gaussian(self.mu)
         return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
     def advantage(self) -> float:
-        """How much more often than by chance she can be told from another at best: 0 for never, 1 for always."""
+        """Largest advantage over chance in telling her from another user: 0 for none, 1 for certainty."""
         return self.delta + (1.0 - self.delta) * math.tanh(self.epsilon / 2.0)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why it may promise less than it seems to."""
+        """Reasons why it may promise less than it seems to."""
         reasons = []
         if math.isfinite(self.epsilon) and self.epsilon > LARGE_EPSILON:
             reasons.append(f"epsilon is above {LARGE_EPSILON:g}: odds that may change so much protect next to nobody")
@@ -123,7 +123,7 @@ class Guarantee:
 
     @property
     def _loose(self) -> bool:
-        """Whether delta is so large that the promise may be kept by giving users away."""
+        """Whether delta is so large that publishing the data of some users would keep the promise."""
         return self.delta * (1000 if self.users is None else self.users) > 1.0
 
     @property
@@ -131,7 +131,7 @@ class Guarantee:
         return (*self.notes, "seeded noise: for experiments") if self.seeded else self.notes
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: JSON has no infinity, so an infinite epsilon is None."""
+        """The guarantee as values that JSON can hold; an infinite epsilon is None."""
         return {
             "model": str(self.model),
             "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
@@ -146,7 +146,7 @@ class Guarantee:
         }
 
     def sentence(self) -> str:
-        """For lawyers."""
+        """The guarantee in full sentences, with notes and warnings."""
         if self.model is TrustModel.NONE:
             return f"No privacy is promised (epsilon = inf): {self.mechanism}."
         who = "any number of users" if self.users is None else f"{self.users} users"
@@ -173,20 +173,20 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The promises of a stack of boundaries, from the inside out.
+    """The promises of a stack of boundaries, from the innermost to the outermost.
 
-    All of them hold at once for what the outside sees: it is computed from what the inner boundaries passed on, and
-    computing on a private release keeps its guarantee (docs/proofs/post-processing.md).
+    All of them hold at once for the outermost release: it is computed from the releases of inner boundaries, and
+    post-processing keeps their guarantees (docs/proofs/post-processing.md).
     """
 
     entries: tuple[Guarantee, ...]
 
     @property
     def outside(self) -> Guarantee:
-        """The strongest promise that holds against whoever sees the outermost release.
+        """The strongest promise for the outermost release.
 
-        A promise whose noise can be drawn again counts only where there is no other, and one whose delta gives users
-        away only where there is none that does not. Of the rest, the one under which she is told from others least.
+        Promises with seeded noise count only if there are no others, and so do promises whose delta is too large. Of
+        the rest, the strongest is the one with the least ``advantage``.
         """
         return min(self.entries, key=_weakness)
 
@@ -201,15 +201,15 @@ class Ledger:
         return self.outside.delta
 
     def compose(self, *others: Ledger, delta: float = 0.0) -> Guarantee:
-        """What is promised to users whom other stacks see too: their strongest promises, composed.
+        """The promise to users who take part in other stacks too: the strongest promises of all stacks, composed.
 
         Args:
             others: The ledgers of the other stacks.
-            delta: What may be spent in all; pure budgets alone need none.
+            delta: The delta that may be spent in all; pure budgets need none.
 
         Example:
-            >>> one = Ledger((Guarantee(TrustModel.JDP, 0.5, 0.0, 100, "a tree"),))
-            >>> print(one.compose(one))
+            >>> ledger = Ledger((Guarantee(TrustModel.JDP, 0.5, 0.0, 100, "a tree"),))
+            >>> print(ledger.compose(ledger))
             (1.0, 0)-JDP, replace one user, 100 users
         """
         entries = [self.outside, *(ledger.outside for ledger in others)]
@@ -231,11 +231,11 @@ class Ledger:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines."""
+        """The ledger as values that JSON can hold."""
         return {"entries": [entry.to_dict() for entry in self.entries], "outside": self.outside.to_dict()}
 
     def sentence(self) -> str:
-        """For lawyers."""
+        """All promises in full sentences, with notes and warnings."""
         return " ".join(entry.sentence() for entry in self.entries)
 
     def __str__(self) -> str:
@@ -243,13 +243,13 @@ class Ledger:
 
 
 def _weakest(models: Iterable[TrustModel]) -> TrustModel:
-    """The model that asks for the most trust."""
+    """The model that needs the most trust."""
     order = (TrustModel.LDP, TrustModel.SDP, TrustModel.JDP, TrustModel.NONE)
     return max(models, key=order.index)
 
 
 def _either(entries: Iterable[Guarantee], field: str, weaker: Any) -> Any:
-    """The weaker word, if any entry says it."""
+    """The weaker value, if any entry has it; else that of the first entry."""
     words = [getattr(entry, field) for entry in entries]
     return weaker if weaker in words else words[0]
 
@@ -260,7 +260,7 @@ def _weakness(entry: Guarantee) -> tuple[Any, ...]:
 
 
 def _odds(epsilon: float) -> str:
-    """e^epsilon, for people."""
+    """e^epsilon, as readable text."""
     if epsilon > 30.0:
         return f"e^{plain_number(epsilon)}"
     factor = math.exp(epsilon)
@@ -268,7 +268,7 @@ def _odds(epsilon: float) -> str:
 
 
 def plain_number(number: float) -> str:
-    """A number without the noise of floating point: nine digits, rounded up so as to promise nothing more."""
+    """A number as text with nine digits, without floating-point noise, rounded up so as not to promise more."""
     if number == 0.0:
         return "0"
     if not math.isfinite(number):

@@ -1,4 +1,4 @@
-"""What sums of linear moments say, and how far their noise may reach."""
+"""Releases of linear moments, with bounds on the norms of their noise."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from private_rl_gym.privacy.release import Published
 __all__ = ["GRID", "LinearRelease"]
 
 GRID = 2.0**-26
-"""Moments are divided by their sensitivity, and then rounded to this before they are summed."""
+"""The grid of moments: they are divided by their sensitivity, and rounded to this grid before they are summed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class LinearRelease(Published):
-    """What sums of linear moments say: at stage h, with V the value function that each user was sent.
+    """Released sums of linear moments at each stage h; V is the value function that each user was sent.
 
     Rows longer than the features' stated bound are scaled down to it, phi and V alike; see ``LinearMoments``.
 
@@ -31,9 +31,9 @@ class LinearRelease(Published):
         vector_p: ``[h, i]``, sums of phi V(next state).
         gram_r: ``[h, j, j]``, sums of varphi varphi^T.
         vector_r: ``[h, j]``, sums of varphi times the reward.
-        features: What is known of the model.
-        units: For each family, ``[h]``: what the noise of one entry is measured in. The largest is that of ``errors``.
-        isometric: Whether noise off the diagonal is smaller by sqrt(2), as that of a Gaussian orthogonal ensemble.
+        features: The known features of the model.
+        units: For each family, ``[h]``: the unit of the noise in one entry. ``errors`` are for the largest unit.
+        isometric: Whether noise off the diagonal is smaller by a factor sqrt(2), as in a Gaussian orthogonal ensemble.
     """
 
     families: ClassVar[tuple[str, ...]] = ("gram_p", "vector_p", "gram_r", "vector_r")
@@ -49,21 +49,21 @@ class LinearRelease(Published):
 
     @property
     def releases(self) -> int:
-        """How many releases a bound has to hold for at once."""
+        """Number of releases that a bound has to hold for at once."""
         return max(1, self.events // sum(array.size for array in self.sums().values()))
 
     def typical_norm(self, family: str) -> NDArray[np.float64]:  # [h]
-        """About how large the operator norm of one stage's noise is, in a Gram matrix."""
+        """Approximate operator norm of one stage's noise in a Gram matrix."""
         largest = float(self.units[family].max())
         size = int(getattr(self, family).shape[-1])
         spread = self.errors[family].std * math.sqrt(2.0 * size)
         return self.units[family] * (spread / largest if largest else 0.0)
 
     def noise_norm(self, family: str, failure: float) -> NDArray[np.float64]:  # [h]
-        """What the norm of one stage's error exceeds with probability at most ``failure``.
+        """A bound that the norm of one stage's error exceeds with probability at most ``failure``.
 
-        The operator norm for Gram matrices, the Euclidean norm for vectors. Users' moments are rounded to a grid, which
-        is a part of it. Proof: docs/proofs/linear-confidence.md.
+        The norm is the operator norm for Gram matrices, and the Euclidean norm for vectors. The error includes the
+        rounding of users' moments to a grid. Proof: docs/proofs/linear-confidence.md.
         """
         if family not in self.families:
             raise ValueError(f"There is no family {family!r}: choose one of {', '.join(self.families)}.")

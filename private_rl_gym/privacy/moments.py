@@ -24,29 +24,29 @@ from private_rl_gym.privacy.statistics import Noise, Statistic
 __all__ = ["LinearMoments"]
 
 SLACK = 1.0 + 1e-9
-"""For the last digits of floating point, which are smaller by far."""
+"""A factor on sensitivities for rounding in floating point, which is smaller by far."""
 
 
 class LinearMoments(Statistic):
     """A user's moments by stage: phi phi^T, phi V(s'), varphi varphi^T, varphi r.
 
-    V is the value function that the server sends her along with the policy, brought into [0, H - h - 1] on her side,
+    V is the value function that the server sends her along with the policy, clipped to [0, H - h - 1] on her side,
     and phi(s, a) = sum over s' of psi(s, a, s') V(s'). A row whose norm exceeds the features' stated bound is scaled
     down to it on her side, phi and V alike: least squares stay unbiased, and the promise holds. Every block is divided
     by its sensitivity before noise is added, and multiplied by it again in releases.
 
     Privacy:
         With norms at most B and values in [0, V], replacing a user moves a Gram matrix by at most sqrt(2) B^2 in L2, a
-        vector by 2 B V, or sqrt(2) B V where no feature is negative. Each user touches every block once: together they
-        move, in units of themselves, by the square root of their number; by 5/4 in place of sqrt(2) for a matrix and
-        its vector where features have signs. In L1 what counts is how many features of a row are not zero. Proof:
-        docs/proofs/linear-sensitivity.md.
+        vector by 2 B V, or sqrt(2) B V where no feature is negative. Each user adds to every block once: in units of
+        their sensitivities, all blocks together move by the square root of their number; where features may be
+        negative, a matrix and its vector together move by 5/4 in place of sqrt(2). L1 sensitivity depends on the number
+        of features in a row that are not zero. Proof: docs/proofs/linear-sensitivity.md.
 
     Args:
-        features: What is known of the model.
+        features: The known features of the model.
         horizon: Number of stages.
-        paper: Noise every block in proportion to the sensitivity that LinOpt prints, with equal noise on and off the
-            diagonal.
+        paper: Whether the noise of every block is in proportion to the sensitivity that LinOpt prints, with equal noise
+            on and off the diagonal.
 
     Example:
         >>> from private_rl_gym.planning import LinearFeatures
@@ -94,7 +94,7 @@ class LinearMoments(Statistic):
 
     @cached_property
     def units(self) -> dict[str, NDArray[np.float64]]:
-        """What each block is divided by, stage by stage: its own sensitivity, or the printed one."""
+        """The divisor of each block, stage by stage: its own sensitivity, or the printed one."""
         if not self.paper:
             return {family: read_only(l2) for family, (_, l2) in self._moved().items()}
         H, d = float(self.horizon), float(max(self.features.d, self.features.reward_d))
@@ -102,7 +102,7 @@ class LinearMoments(Statistic):
         return {family: read_only(np.full(self.horizon, unit)) for family, unit in printed.items()}
 
     def _sensitivity(self) -> tuple[tuple[tuple[int, float], ...], float, float]:
-        """Of the whole vector, in units; rounding to the grid may add half a step on either side, in every entry."""
+        """Parts, L1 and L2 of the vector, in units; rounding may add half a step on either side, in every entry."""
         l1: list[float] = []
         squares = 0.0
         for name, nonnegative in (("p", self.features.nonnegative), ("r", self.features.rewards_nonnegative)):
@@ -111,7 +111,7 @@ class LinearMoments(Statistic):
                 unit, size = self.units[family], self._sizes[family]
                 used = unit > 0.0
                 by_l1, by_l2 = (norm[used] / unit[used] for norm in self._moved()[family])
-                l1 += [float(one) for one in by_l1 + size * GRID]
+                l1 += [float(distance) for distance in by_l1 + size * GRID]
                 pair.append(by_l2 + math.sqrt(size) * GRID)
             if nonnegative or self.paper:
                 squares += float((pair[0] ** 2).sum() + (pair[1] ** 2).sum())
@@ -123,12 +123,12 @@ class LinearMoments(Statistic):
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
-        """The same small step everywhere: blocks are in units of their sensitivity."""
+        """The same small step in every cell, because blocks are in units of their sensitivity."""
         return read_only(np.full(self.cells, GRID))
 
     @cached_property
     def _steps(self) -> NDArray[np.float64]:  # [h, family]
-        """Steps of the grid in a real unit."""
+        """Number of steps of the grid in a real unit."""
         with np.errstate(divide="ignore"):
             steps = 1.0 / (np.stack([self.units[family] for family in LinearRelease.families], axis=1) * GRID)
         return np.where(np.isfinite(steps), steps, 0.0)
@@ -136,7 +136,7 @@ class LinearMoments(Statistic):
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
-        """Add the moments of every user; there is no randomness in them. Who is asked for nothing is sent zeros."""
+        """Add the moments of every user, without randomness. Without an ask, the value function is zero."""
         del source
         sent = ask.values if isinstance(ask, Values) else np.zeros((self.horizon + 1, self.n_states))
         ceilings = np.append(self.horizon, self.tops)[:, None]
@@ -159,7 +159,7 @@ class LinearMoments(Statistic):
         del users
         shrink = 1.0 if self.paper else math.sqrt(0.5)
         blocks = vector.reshape(self.horizon, self._width)
-        found, start = {}, 0
+        families, start = {}, 0
         for family, size in self._sizes.items():
             block = blocks[:, start : start + size] * self.units[family][:, None]
             start += size
@@ -168,8 +168,8 @@ class LinearMoments(Statistic):
                 matrices = np.empty((self.horizon, dimension, dimension))
                 _unfold(block, shrink, matrices)
                 block = matrices
-            found[family] = block
-        return found
+            families[family] = block
+        return families
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Upper triangles and vectors, in units."""
@@ -184,7 +184,7 @@ class LinearMoments(Statistic):
         return np.concatenate(blocks, axis=1).ravel()
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """Of one entry on the diagonal, or of a vector, at the stage where it is largest."""
+        """The error of one entry, on the diagonal in matrices, at the stage where it is largest."""
         del users
         law = noise(GRID)
         return {
@@ -192,7 +192,7 @@ class LinearMoments(Statistic):
         }
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> LinearRelease:
-        """Sums of moments, and what is known of the model."""
+        """A release of these sums of moments, with the known features of the model."""
         return LinearRelease(
             gram_p=sums["gram_p"],
             vector_p=sums["vector_p"],
@@ -210,11 +210,11 @@ class LinearMoments(Statistic):
 
     @cached_property
     def label(self) -> str:
-        """Tells one set of features from another."""
-        found = hashlib.sha256(np.array([self.features.bound, self.features.d, self.paper]).tobytes())
+        """Identity of the sums, which differs between sets of features."""
+        digest = hashlib.sha256(np.array([self.features.bound, self.features.d, self.paper]).tobytes())
         for array in self._known:
-            found.update(array.tobytes())
-        return f"linear moments {found.hexdigest()}"
+            digest.update(array.tobytes())
+        return f"linear moments {digest.hexdigest()}"
 
 
 @compiled

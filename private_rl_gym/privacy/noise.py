@@ -23,7 +23,7 @@ class AdditiveNoise:
 
     Attributes:
         matrix: ``[release, draw]``.
-        scale: Of one draw, in real units.
+        scale: Scale of one draw, in real units.
         law: ``"laplace"`` or ``"gaussian"``.
     """
 
@@ -37,7 +37,7 @@ class NoiseBitsOfBatches:
     """Binomial noise in every counter of a sequence of batches, for audits.
 
     Attributes:
-        bits: Pairs (how many bits, their bias), one for each batch.
+        bits: Pairs (number of bits, bias), one for each batch.
     """
 
     bits: tuple[tuple[int, float], ...]
@@ -45,22 +45,22 @@ class NoiseBitsOfBatches:
 
 @dataclass(frozen=True, slots=True)
 class RandomAnswers:
-    """Randomness that is not added to anything: users answer at random, for audits."""
+    """Randomness in users' answers, which is not added to sums, for audits."""
 
 
 Noises = list[AdditiveNoise | NoiseBitsOfBatches | RandomAnswers]
-"""The independent kinds of noise in releases; none where sums are exact."""
+"""The independent kinds of noise in releases; an empty list where sums are exact."""
 
 
 class NoiseSource:
-    """A generator for privacy noise alone: never the environment's, never the agent's, never re-seeded.
+    """A generator for privacy noise alone, apart from those of environments and agents, and never re-seeded.
 
     Args:
         seed: None draws the seed from the operating system. A number makes an experiment reproducible and its promise
-            void, because whoever knows the seed can subtract the noise; ledgers say so.
+            void, because whoever knows the seed can subtract the noise; ledgers note it.
         secure: Draw from a cryptographic generator (ChaCha with 20 rounds, keyed by the operating system). Needs the
             extra ``secure``, and allows no seed.
-        role: Who draws: boundaries with one seed have streams of their own.
+        role: Name of the stream: boundaries with the same seed and different roles draw different noise.
     """
 
     __slots__ = ("_generator", "_process", "secure", "seeded")
@@ -82,7 +82,7 @@ class NoiseSource:
 
     @property
     def generator(self) -> np.random.Generator:
-        """Where numbers come from; not in a forked process, which would draw the same ones."""
+        """The generator of all draws; raises in a forked process, which would draw the same numbers."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 "This process was forked from the one that the noise belongs to, and would draw the same noise for "
@@ -118,7 +118,7 @@ class NoiseSource:
         return self.generator.random(size)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on drawing where this source stands. Secret."""
+        """The state that is needed to continue drawing from here. Secret."""
         if self.secure:
             raise ValueError(
                 "A secure noise source does not give its state away: a run with secure=True cannot be saved."
@@ -126,7 +126,7 @@ class NoiseSource:
         return dict(self.generator.bit_generator.state)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on drawing where another source stood."""
+        """Continue drawing from the state of another source."""
         self.generator.bit_generator.state = state
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class NoiseSource:
 
 
 def round_to_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest whole numbers, halves upwards: unlike round-half-even, the same wherever the origin is."""
+    """The nearest whole numbers, halves upwards: unlike round-half-even, this does not depend on the origin."""
     return np.floor(values + 0.5)
 
 

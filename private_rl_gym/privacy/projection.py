@@ -1,4 +1,4 @@
-"""From noisy counts to counts that a model can have (DP-UCBVI 5.1.1, SDP-PE eq. 4).
+"""Projection of noisy counts onto consistent ones (DP-UCBVI 5.1.1, SDP-PE eq. 4).
 
 Computed from a release alone, so it costs no privacy. Proof of the closed form: docs/proofs/projection.md.
 """
@@ -20,7 +20,7 @@ def project_counts(
     n: NDArray[np.float64],  # [h, s, a]
     error: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each (h, s, a), the x >= 0 nearest to m in the largest entry with abs(sum x - n) <= error / 4, raised.
+    """For each (h, s, a), the x >= 0 with abs(sum x - n) <= error / 4 nearest to m in the maximum norm, then raised.
 
     The papers solve a linear program. Its solution is x = max(0, m + c), with one shift c that is zero if the sum
     then lies within the bounds, and otherwise puts it on the nearer bound; if no x >= 0 fits, x = 0. Afterwards
@@ -65,9 +65,9 @@ def _project(m: Any, n: Any, error: float, x: Any, visits: Any) -> None:
 def _shift(values: Any, target: float) -> float:
     """The c for which max(0, values + c) adds up to ``target`` >= 0: water-filling.
 
-    The sum is convex in c, so Newton's method from the right, which starts with all entries above water, goes down to c
-    without overshooting, and ends once no more entries go under. Rounding must not bring one up again: every turn has
-    fewer above water than the one before, and so there are at most as many turns as entries.
+    The sum is convex in c. So Newton's method from the right, which starts with all entries positive, decreases to c
+    without overshooting, and ends once no further entry becomes zero. Rounding must not make an entry positive again:
+    every iteration has fewer positive entries than the one before, so there are at most as many as entries.
     """
     above, head = len(values), 0.0
     for value in values:

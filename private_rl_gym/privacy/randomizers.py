@@ -1,8 +1,8 @@
 """Reports that a user may send in place of her trajectory (local model).
 
 * ``AdditiveReports`` - her counts with noise on every entry: ``"laplace"``, ``"gaussian"``
-* ``SubsetReports`` - a random set of outcomes for each of her steps (``"unary"``), or for one drawn at random
-  (``"one-step"``), in which the true one is more likely than others
+* ``SubsetReports`` - a random set of outcomes for each of her steps (``"unary"``), or for one step drawn at random
+  (``"one-step"``); the true outcome is more likely to be in the set than others
 
 Each is a ``Statistic``: boundaries sum reports as they sum counts.
 """
@@ -47,9 +47,9 @@ class AdditiveReports(Statistic):
         Proof: docs/proofs/local-additive.md.
 
     Args:
-        exact: What the vector is of.
+        exact: The statistic that is reported.
         law: ``"laplace"`` or ``"gaussian"``.
-        scale: Of the noise in one entry, in real units.
+        scale: Scale of the noise in one entry, in real units.
     """
 
     def __init__(self, exact: Statistic, law: Literal["laplace", "gaussian"], scale: float) -> None:
@@ -61,17 +61,17 @@ class AdditiveReports(Statistic):
 
     @property
     def exact(self) -> Statistic:
-        """The vector that is noised."""
+        """The statistic without noise."""
         return self._exact
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """That of the exact vector."""
+        """The grid of the exact statistic."""
         return self.exact.grid
 
     @property
     def label(self) -> str:
-        """That of the exact vector."""
+        """The label of the exact statistic."""
         return self.exact.label
 
     @cached_property
@@ -81,14 +81,14 @@ class AdditiveReports(Statistic):
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
-        """Add one noisy report for each user: noise first, and all at once, so that no interrupt comes in between."""
+        """Add one noisy report for each user: noise first, then all in one step that no interrupt can divide."""
         reports = np.zeros_like(sums)
         self.absent(len(users), reports, source)
         self.exact.collect(users, reports, None, ask)
         sums += reports
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
-        """Noise alone, which is also what everybody's report is made with."""
+        """Add noise alone, as in every report."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
         noise, spare = np.empty(self.cells), np.empty(self.cells)
         for _ in range(users):
@@ -100,19 +100,19 @@ class AdditiveReports(Statistic):
             sums += noise.astype(np.int64)
 
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
-        """The same as of exact vectors: noise has mean zero."""
+        """The families of sums, as for the exact statistic, because noise has mean zero."""
         return self.exact.sums(vector, users)
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The same as of exact vectors."""
+        """The vector of cells, as for the exact statistic."""
         return self.exact.vector(sums)
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
-        """The same as of exact vectors."""
+        """A release of these sums, as for the exact statistic."""
         return self.exact.release(sums, **about)
 
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """Noise of every user, and ``noise`` on top."""
+        """The noise of every user, and ``noise`` in addition."""
 
         def both(grid: float) -> ErrorLaw:
             if users == 0:
@@ -127,22 +127,22 @@ class AdditiveReports(Statistic):
         return self.exact.errors(both, users)
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """A draw for every user, in all releases from hers on."""
+        """One draw for every user, which is in all releases from hers on."""
         arrived = np.cumsum(batches)[:, None] > np.arange(sum(batches))
         return [AdditiveNoise(arrived.astype(np.float64), self.scale, self.law)]
 
 
 @dataclass(frozen=True, slots=True)
 class Subsets:
-    """Subset selection: a report is a set of ``size`` outcomes, drawn evenly but for the true one.
+    """Subset selection: a report is a set of ``size`` outcomes, drawn uniformly except for the true one.
 
-    The true one is in it with probability p, any other with probability q. The size is the one with the least variance
-    at this epsilon: half of all outcomes for a small one, a single outcome (randomized response) for a large one.
+    The true outcome is in it with probability p, any other with probability q. The best size has the least variance at
+    this epsilon: half of all outcomes for a small epsilon, a single outcome (randomized response) for a large one.
 
     Attributes:
-        outcomes: How many there are.
-        epsilon: Of a report.
-        size: How many are in a set.
+        outcomes: Number of outcomes.
+        epsilon: Budget of a report.
+        size: Number of outcomes in a set.
     """
 
     outcomes: int
@@ -151,50 +151,50 @@ class Subsets:
 
     @classmethod
     def best(cls, outcomes: int, epsilon: float) -> Subsets:
-        """With the least variance. Beyond 30, p is nearer to one than double precision can draw: less is spent then."""
+        """The size with the least variance. Epsilon is cut off at 30, beyond which double precision cannot draw p."""
         epsilon = min(epsilon, 30.0)
         ideal = outcomes / (math.exp(epsilon) + 1.0)
         sizes = {min(max(1, size), outcomes - 1) for size in (math.floor(ideal), math.ceil(ideal))}
-        return min((cls(outcomes, epsilon, size) for size in sizes), key=lambda one: one.variance)
+        return min((cls(outcomes, epsilon, size) for size in sizes), key=lambda subsets: subsets.variance)
 
     @property
     def p(self) -> float:
-        """How often the true outcome is in the set."""
+        """Probability that the true outcome is in the set."""
         return self.size / (self.size + (self.outcomes - self.size) * math.exp(-self.epsilon))
 
     @property
     def q(self) -> float:
-        """How often another one is."""
+        """Probability that another given outcome is in the set."""
         return (self.size - self.p) / (self.outcomes - 1)
 
     @property
     def gain(self) -> float:
-        """An outcome counts (in the set or not - q) * gain, which has mean 1 if it is true and 0 if not."""
+        """Factor of an outcome's count (in the set or not - q) * gain, which has mean 1 if it is true and 0 if not."""
         return 1.0 / (self.p - self.q)
 
     @property
     def variance(self) -> float:
-        """Of that count, if the outcome is not true."""
+        """Variance of that count, if the outcome is not true."""
         return self.q * (1.0 - self.q) * self.gain**2
 
     @property
     def own_variance(self) -> float:
-        """Of that count, if it is."""
+        """Variance of that count, if the outcome is true."""
         return self.p * (1.0 - self.p) * self.gain**2
 
     @property
     def apart(self) -> tuple[float, float]:
-        """How likely a set tells two outcomes apart: for the true one, and against it."""
+        """Probabilities that a set contains one of two outcomes only: the true one, or the other one."""
         others = self.outcomes - 1
         return self.p * (self.outcomes - self.size) / others, (1.0 - self.p) * self.size / others
 
     def variation(self, reports: int) -> float:
-        """How far so many reports of one user are in total variation, at most, from those of another."""
+        """Total variation distance, at most, between ``reports`` reports of one user and those of another."""
         right, wrong = self.apart
-        one = np.array([wrong, 1.0 - right - wrong, right])
+        masses = np.array([wrong, 1.0 - right - wrong, right])
         chances = np.ones(1)
         for _ in range(reports):
-            chances = np.convolve(chances, one)
+            chances = np.convolve(chances, masses)
         net = np.arange(-reports, reports + 1)
         ahead = net > 0
         return float(-(chances[ahead] * np.expm1(-self.epsilon * net[ahead])).sum())
@@ -203,13 +203,14 @@ class Subsets:
 class SubsetReports(TabularStatistic):
     """A user's steps as random sets of outcomes (s, a, s', reward bit), in which the true one is more likely.
 
-    With ``one_step`` she draws a single stage, reports that one with her whole budget, and counts H times.
-    Rewards that are not bits are first rounded to one at random, without bias. Whoever left early reports an outcome
-    of its own, which counts nowhere.
+    With ``one_step`` she draws a single stage and reports it with her whole budget, and her report counts H times.
+    Rewards that are not bits are first rounded to bits at random, without bias. Users who left early report a separate
+    outcome, which is not counted.
 
     Privacy:
-        Epsilon for one stage, H times the budget of a stage for all of them. With the same randomness a replaced user
-        moves one outcome into the set and one out of it, at each stage that is reported.
+        With ``one_step``, the report of one stage costs epsilon; else all stages together cost H times the budget of a
+        stage. With the same randomness, replacing a user moves one outcome into the set and one out of it, at each
+        stage that is reported.
         Proof: docs/proofs/local-unary.md.
     """
 
@@ -227,12 +228,12 @@ class SubsetReports(TabularStatistic):
 
     @property
     def exact(self) -> TabularCounts:
-        """The counts that are reported."""
+        """The statistic of the counts that are reported."""
         return self._exact
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
-        """Outcomes are counted one by one."""
+        """The unit of each cell, which is 1."""
         return read_only(np.ones(self.cells))
 
     def _collect(
@@ -244,12 +245,12 @@ class SubsetReports(TabularStatistic):
             self._send(users.part(user, user + 1), sums, source)
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
-        """Reports of an outcome that counts nowhere, so that nobody can tell who left early."""
+        """Add reports of the outcome that is not counted, so that nobody can tell who left early."""
         for _ in range(users):
             self._send(None, sums, source)
 
     def _send(self, user: Trajectories | None, sums: NDArray[np.int64], source: NoiseSource | None) -> None:
-        """One user's report, of one stage or of all."""
+        """Add one user's report, of one stage or of all."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
         table, reports = sums[: self.cells].reshape(self.horizon, self._outcomes), sums[self.cells :]
         stages = [int(source.uniform(1)[0] * self.horizon)] if self.one_step else range(self.horizon)
@@ -270,7 +271,7 @@ class SubsetReports(TabularStatistic):
         return np.array([self._outcome(user, h, 0.5) for h in range(self.horizon)])
 
     def counts(self, vector: NDArray[np.float64], users: int) -> Counts:
-        """Unbiased sums, from how often an outcome was in a set, and how many sets there were."""
+        """Unbiased sums, from the number of sets with each outcome, and the number of all sets."""
         del users
         weight = self.subsets.gain * (self.horizon if self.one_step else 1)
         reports = vector[self.cells :]
@@ -280,7 +281,7 @@ class SubsetReports(TabularStatistic):
         return Counts(m.sum(axis=-1), m, by_outcome[..., 1].sum(axis=-1))
 
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """The sets, the draw of the stage, and ``noise`` on top of every count."""
+        """The errors from drawing sets and stages, and from ``noise`` on every count."""
         times, subsets = self.horizon if self.one_step else 1, self.subsets
         weight = subsets.gain * times
         # A user whose outcome is among those that are summed adds the variance of that, and of being drawn or not.
@@ -296,18 +297,17 @@ class SubsetReports(TabularStatistic):
         return {"n": of(2 * self.n_states), "m": of(2), "r": of(self.n_states)}
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """Sets are drawn, not added to."""
+        """Random answers, because sets are drawn and not added to."""
         del batches
         return [RandomAnswers()]
 
 
 @compiled
 def _add_subset(drawn: Any, true: int, p: float, counts: Any) -> None:
-    """Add a set of outcomes. The last outcome, after all that are counted, is that there was none.
+    """Add a random set of outcomes. The last outcome, which is not counted, stands for no outcome.
 
     The others are drawn from all but the last, without looking at the true one; where it is drawn, the last one takes
-    its place. So two users with the same uniforms have sets that differ in their own two outcomes alone, and in the
-    last.
+    its place. So the sets of two users with the same uniforms differ only in their own two outcomes and in the last.
     """
     outcomes, size = len(counts), len(drawn) - 1
     kept = drawn[0] < p
@@ -325,11 +325,11 @@ def _add_subset(drawn: Any, true: int, p: float, counts: Any) -> None:
 def randomizer(
     name: str, exact: Statistic, epsilon: float, delta: float, *, paper: bool = False
 ) -> tuple[Statistic, float, float]:
-    """The reports of that name, and the (epsilon, delta) that they really cost.
+    """The reports with this name, and the (epsilon, delta) that they really cost.
 
     Args:
         name: One of ``RANDOMIZERS``.
-        exact: What the reports are of.
+        exact: The statistic that is reported.
         epsilon: Budget of a user.
         delta: Budget of a user; used by ``"gaussian"`` and ``"laplace"``.
         paper: Use the papers' constants in place of exact ones; ``"laplace"`` alone has any.

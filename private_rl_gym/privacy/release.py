@@ -1,7 +1,7 @@
-"""Releases: all that the outside may see.
+"""Releases: all that may be published.
 
-* ``Published`` - the common part: how many users a release is about, and how far off it may be
-* ``Release`` - visits, transitions and rewards
+* ``Published`` - the common part: the number of users, and bounds on the error
+* ``Release`` - sums of visits, transitions and rewards
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Published", "Release"]
 
 CERTAIN = 2.0**40
-"""A count as of so many users that nothing is left to learn."""
+"""A count so large that a probability estimated from it is treated as known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -30,16 +30,16 @@ class Published:
     """Sums over users, the noise that they carry, and a bound on their error. Everything in it may be published.
 
     Attributes:
-        version: Number of the release; it moves only when something new was published.
-        users: How many users it is about.
-        absorbing: The state in which episodes wait that ended early, if they may.
+        version: Number of the release; it changes only when something new is published.
+        users: Number of users that it is about.
+        absorbing: The state in which episodes that ended early stay; None if episodes cannot end early.
     """
 
     families: ClassVar[tuple[str, ...]] = ()
     """Names of the sums."""
 
     headline: ClassVar[str]
-    """The sums whose noise says most."""
+    """Name of the sums whose noise is logged."""
 
     version: int
     users: int
@@ -55,18 +55,18 @@ class Published:
     def noise_std(self) -> dict[str, float]:
         """Standard deviation of the noise in one entry of each family.
 
-        Where it is not the same for all of them, the largest.
+        Where entries differ, the largest.
         """
         return {family: law.std for family, law in self.errors.items()}
 
     def error_bound(self, beta: float, of: str | None = None) -> float:
-        """A bound on the error of every entry, of this release and of all others of its board at once.
+        """A bound on the error of every entry, in this release and in all others of its boundary at once.
 
-        Holds with probability at least 1 - beta over the whole run, when each release is held against its own bound.
+        It holds with probability at least 1 - beta over the whole run, if each release is compared with its own bound.
 
         Args:
             beta: Probability of failure, in (0, 1).
-            of: The name of a family, for that alone; by default the largest of all.
+            of: Name of a family, for a bound on it alone; by default the bound covers all families.
         """
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
@@ -76,7 +76,7 @@ class Published:
         return max(self.errors[family].bound(beta / self.events) for family in families)
 
     def with_certain_rows(self) -> Self:
-        """The same, with what needs no data to be known."""
+        """The same release, with the rows that are known without data filled in."""
         return self
 
 
@@ -98,9 +98,9 @@ class Release(Published):
     r: NDArray[np.float64]
 
     def with_certain_rows(self) -> Release:
-        """The same, with what needs no data to be known: whatever is done in the absorbing state, one stays there.
+        """The same release, with rows which state that no action leaves the absorbing state.
 
-        Without it an optimist would go there to find out. Post-processing: docs/proofs/post-processing.md.
+        Without them an optimistic agent would explore that state. Post-processing: docs/proofs/post-processing.md.
         """
         if self.absorbing is None:
             return self

@@ -1,7 +1,7 @@
 """Shuffled batches: each user in one of them, each with the noise of its own users.
 
 * ``ShuffledBits`` - a user's steps as bits, one for each counter
-* ``ShuffledBatches`` - batches that close with as many messages as their promise was made for, or not at all
+* ``ShuffledBatches`` - batches that close only with as many messages as their promise needs
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["ShuffledBatches", "ShuffledBits"]
 
 
 class ShuffledBits(TabularCounts):
-    """Counts of which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
+    """Counts in which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
 
     Privacy:
         Replacing her moves ``moved`` = 2H counters up by one and 2H down (3H with ``separate_visits``).
@@ -34,7 +34,7 @@ class ShuffledBits(TabularCounts):
     Args:
         sizes: Horizon, states, actions.
         separate_visits: Whether visits are counted on their own, as the paper does.
-        bits: Whether rewards are bits already, as everybody knows.
+        bits: Whether rewards are publicly known to be bits already.
     """
 
     def __init__(self, sizes: tuple[int, int, int], *, separate_visits: bool, bits: bool) -> None:
@@ -50,7 +50,7 @@ class ShuffledBits(TabularCounts):
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
-        """Bits are counted one by one."""
+        """The unit of each cell, which is 1."""
         return read_only(np.ones(self.cells))
 
     def _collect(
@@ -63,7 +63,7 @@ class ShuffledBits(TabularCounts):
         self._add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """Those of exact counts; rewards that had to be rounded are off by that, too."""
+        """The errors of exact counts, and of the rounding of rewards to bits."""
         laws = super().errors(lambda _: noise(1.0), users)
         if not self.bits:
             laws["r"] = CombinedError.of(laws["r"], BoundedError(0.0, 1.0, users / 4.0))
@@ -71,14 +71,14 @@ class ShuffledBits(TabularCounts):
 
 
 class ShuffledBatches(Batches):
-    """Batches of messages, of which the last takes what would be left over, so that none is small.
+    """Batches of messages, of which the last takes all remaining users, so that none is too small.
 
-    Where too many users of a batch vanish they are written off, and those who are left join the next.
+    Where too many users of a batch vanish, they are removed from it, and the others join the next batch.
 
     Args:
-        enough: How many messages a batch of so many users needs.
-        refusal: The end of a sentence for whoever wants to close a batch with fewer.
-        arguments, options: Of ``Batches``.
+        enough: The number of messages that a batch needs, as a function of its number of users.
+        refusal: The end of the error message if a batch would have fewer.
+        arguments, options: The arguments of ``Batches``.
     """
 
     def __init__(self, *arguments: Any, enough: Callable[[int], int], refusal: str, **options: Any) -> None:
@@ -89,7 +89,7 @@ class ShuffledBatches(Batches):
 
     @property
     def size(self) -> int:
-        """Users in the current batch: all who are left, where they would be too few for two."""
+        """Users in the current batch: all remaining users, where they are too few for two batches."""
         size = self.asked_size or self.batch_size
         if self.users is None:
             return size
@@ -98,11 +98,11 @@ class ShuffledBatches(Batches):
 
     @property
     def users_to_release(self) -> int:
-        """How many are missing in the current batch."""
+        """Number of users who are missing in the current batch."""
         return max(1, self.size - self.pending)
 
     def receive(self, users: Trajectories | None, count: int, ask: Ask | None = None) -> None:
-        """Users leave, and close as many batches as they fill."""
+        """Add ``count`` users who leave, and close the batches that they fill."""
         if self.users is not None and self.gone + count > self.users:
             raise RuntimeError(f"Batches are planned for {self.users} users: nobody else is let in.")
         start = 0
@@ -113,7 +113,7 @@ class ShuffledBatches(Batches):
             self._close_if_full()
 
     def lose(self, users: int) -> None:
-        """So many users vanish: nothing of theirs arrives, noise included."""
+        """Count ``users`` users who vanish: none of their messages arrive, and no noise either."""
         for _ in range(users):
             self.gone += 1
             self.pending += 1
@@ -121,7 +121,7 @@ class ShuffledBatches(Batches):
             self._close_if_full()
 
     def publish(self) -> None:
-        """Close the current batch, if anyone is in it; a sentence, where that would hide fewer than was promised."""
+        """Close the current batch, if anyone is in it; raises if it has fewer messages than the promise needs."""
         if self.pending and not self._enough():
             self._write_off()
         if not self.pending:
@@ -131,7 +131,7 @@ class ShuffledBatches(Batches):
         self._close()
 
     def ask_for(self, users: int) -> None:
-        """Make the current batch so large, of which nobody has left yet; or a sentence, if that would hide too few."""
+        """Set the size of the current batch, of which nobody has left yet; raises if it is too small."""
         if users < self._needed(users):
             raise ValueError(f"A batch of {users} would shuffle fewer reports than it may, {self._refusal}")
         super().ask_for(users)
@@ -149,7 +149,7 @@ class ShuffledBatches(Batches):
         return self.pending - self.lost >= self._needed(self.pending)
 
     def _write_off(self) -> None:
-        """Whoever vanished is in no batch; the others go on as if they had just come, and will be noised anew."""
+        """Remove users who vanished from the batch; the others count as new arrivals, and will get new noise."""
         lost, self.lost = self.lost, 0
         self.closed_users += lost
         self.pending -= lost

@@ -1,7 +1,7 @@
-"""Sums of shuffled bits: how many noise bits it takes, and what they cost.
+"""Sums of shuffled bits: the number of noise bits that they need, and the privacy that they cost.
 
 Every user sends, for each counter, her own bit and some noise bits, each as a message of its own. The shuffler permutes
-the messages of a counter, after which nothing is left of them but their sum: what she holds, and a binomial number.
+the messages of a counter, so that they reveal only their sum: that of users' own bits, plus a binomial number.
 Proofs: docs/proofs/shuffled-bits.md, docs/proofs/shuffle-amplification.md.
 """
 
@@ -35,24 +35,24 @@ MOST_BITS = 1e10
 
 @dataclass(frozen=True, slots=True)
 class NoiseBits:
-    """What each user adds to a counter: so many bits, each set with probability ``bias``."""
+    """The noise of each user in a counter: ``each`` bits, each of which is set with probability ``bias``."""
 
     each: int
     bias: float
 
     def variance(self, users: int) -> float:
-        """Of the noise of so many users together."""
+        """Variance of the noise of ``users`` users together."""
         return users * self.each * self.bias * (1.0 - self.bias)
 
 
 class BinarySums:
-    """The protocol for one batch: how much noise its users need.
+    """The protocol for one batch, with the noise that its users need.
 
     Args:
-        moved: Counters that replacing one user moves up by one; she moves as many down.
-        epsilon, delta: What all of them together may cost.
+        moved: Number of counters that replacing one user moves up by one; as many move down by one.
+        epsilon, delta: Budget of all these counters together.
         paper: Use the constants that the paper prints, a share of epsilon for each of 3 H bits.
-        horizon: For the paper's constants.
+        horizon: Number of stages, for the paper's constants.
         dropout: The share of a batch that may vanish without the promise being broken.
     """
 
@@ -77,12 +77,12 @@ class BinarySums:
         self.moved, self.epsilon, self.delta, self.dropout, self.paper = moved, epsilon, delta, dropout, paper
         if paper:
             self.tau = 96.0 * math.log(2.0 / delta) / (epsilon / (3.0 * horizon)) ** 2
-            # Fair bits, as few as there are, and bits of a bias, from as few users as there are up to any number.
+            # One sender with the fewest fair bits; then biased bits, from the fewest senders up to very many.
             if self.tau > MOST_BITS:
                 raise _too_many_bits(epsilon, self.tau)
             senders = [1, *(math.ceil(self.tau) * times for times in (1, 2, 100, 10_000))]
             sizes = [math.ceil(number / (1.0 - dropout)) for number in senders]
-            # Between these it is larger by less than a hundredth.
+            # Between these sizes the cost is larger by less than a hundredth.
             self.true_epsilon = 1.01 * max(self._cost(self.noise_bits(users), self.sure(users)) for users in sizes)
             if not math.isfinite(self.true_epsilon):
                 raise ValueError(
@@ -94,11 +94,11 @@ class BinarySums:
             self.true_epsilon = epsilon
 
     def sure(self, users: int) -> int:
-        """How many of so many users send what they should, as planned."""
+        """Number of the ``users`` users whose messages arrive, if the planned share vanishes."""
         return max(1, users - math.floor(self.dropout * users))
 
     def noise_bits(self, users: int) -> NoiseBits:
-        """Noise for a batch of so many users, of whom the planned share may vanish."""
+        """The noise for a batch of ``users`` users, of whom the planned share may vanish."""
         sure = self.sure(users)
         if self.paper:
             if sure < self.tau:
@@ -111,7 +111,7 @@ class BinarySums:
         return shuffled_epsilon(sent * bits.each, bits.bias, self.moved, self.delta)
 
 
-# What a binomial number hides ----------------------------------------------------------------------------------------
+# Privacy of binomial noise --------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=8192)
@@ -120,7 +120,7 @@ def shuffled_epsilon(bits: int, bias: float, moved: int, delta: float) -> float:
 
     Replacing a user moves ``moved`` of the sums up by one, and as many down by one.
     """
-    # All bits set, or none, and her own bit shows.
+    # If all noise bits are set, or none, her own bit shows.
     bare = moved * (bias**bits + (1.0 - bias) ** bits)
     return math.inf if bare > delta else float(_composed(bits, bias, moved).get_epsilon_for_delta(delta))
 
@@ -132,7 +132,7 @@ def shuffled_delta(bits: int, bias: float, moved: int, epsilon: float) -> float:
 
 @lru_cache(maxsize=4)
 def _composed(bits: int, bias: float, moved: int) -> Any:
-    """The distribution of the privacy loss of all sums together, never below the true one."""
+    """The distribution of the privacy loss of all sums together, with losses rounded upwards."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     deviation = math.sqrt(bits * bias * (1.0 - bias))
@@ -149,12 +149,12 @@ def _composed(bits: int, bias: float, moved: int) -> Any:
     mass /= mass.sum()
 
     def of(losses: NDArray[np.float64]) -> Any:
-        """Of one counter, whose noise is k with probability ``mass`` and then costs ``losses``."""
+        """The distribution for one counter, whose noise k has probability ``mass`` and loss ``losses``."""
         seen = np.isfinite(losses)
         places = np.ceil(losses[seen] / step).astype(np.int64)
         masses = np.bincount(places - places.min(), mass[seen])
         rounded = {int(places.min()) + i: float(part) for i, part in enumerate(masses) if part > 0.0}
-        lost = float(mass[~seen].sum()) + 1e-20  # with a bit more or less it could not have come about
+        lost = float(mass[~seen].sum()) + 1e-20  # impossible with a bit more or less
         return pld.PrivacyLossDistribution.create_from_rounded_probability(rounded, lost, step)
 
     up, down = of(fall[1:]), of(-fall[:-1])
@@ -163,8 +163,8 @@ def _composed(bits: int, bias: float, moved: int) -> Any:
 
 @lru_cache(maxsize=256)
 def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
-    """The least number of fair bits, to a thousandth."""
-    guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # of a Gaussian with that variance
+    """The least number of fair bits for this budget, to a thousandth."""
+    guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # the number for Gaussian noise of that variance
     if guess > MOST_BITS:
         raise _too_many_bits(epsilon, guess)
 
@@ -182,7 +182,7 @@ def _too_many_bits(epsilon: float, bits: float) -> ValueError:
 
 @lru_cache(maxsize=4096)
 def _least_bias(bits: int, moved: int, epsilon: float, delta: float) -> float:
-    """The least bias of so many bits, to a thousandth; one half is enough."""
+    """The least bias of ``bits`` bits for this budget, to a thousandth; one half is enough."""
     fair = _least_fair_bits(moved, epsilon, delta)
     # The bias whose variance is that of the least fair bits: p (1 - p) N = M / 4.
     guess = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - fair / bits)))
@@ -190,7 +190,7 @@ def _least_bias(bits: int, moved: int, epsilon: float, delta: float) -> float:
 
 
 def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
-    """The least number, to a thousandth, of which ``enough`` is true; it is of all larger ones, and of ``most``."""
+    """The least number for which ``enough`` is true, to a thousandth; it is true for larger ones, and for ``most``."""
     low, high = 0.995 * guess, min(guess, most)
     while high < most and not enough(high):
         low, high = high, min(most, high * 1.02 if high < 1.1 * guess else high * 1.5)
@@ -206,11 +206,11 @@ def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
 
 
 def amplified_epsilon(local: float, users: int, delta: float, variation: float = 1.0) -> float:
-    """The epsilon of so many shuffled reports, each of which is ``local``-LDP: the better of two bounds.
+    """The epsilon of ``users`` shuffled reports, each of which is ``local``-LDP: the better of two bounds.
 
-    ``variation`` is how far reports of two users are apart in total variation at most, where that is known.
+    ``variation`` is the largest total variation distance between reports of two users, where it is known.
     """
-    if local > 20.0:  # nobody is a clone then, whatever the batch
+    if local > 20.0:  # then hardly anyone is a clone, whatever the batch
         return local
     variation = min(variation, math.tanh(local / 2.0))  # no local report is farther apart
     return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta, variation))
@@ -236,12 +236,12 @@ def _numerical_epsilon(local: float, users: int, delta: float, variation: float)
 
 
 def numerical_delta(local: float, users: int, epsilon: float, variation: float) -> float:
-    """The delta of shuffled reports at ``epsilon``: what the variation-ratio reduction leaves, evaluated.
+    """The delta of shuffled reports at ``epsilon``, by numerical evaluation of the variation-ratio reduction.
 
-    With alpha = variation / (exp(local) - 1), each of the other users is, with probability 2 alpha, somebody who might
-    as well be either version of the one that is replaced; she herself shows which she is with probability alpha
-    (exp(local) + 1), and then truly exp(local) times as often as not. So she hides among Binomial(C, 1/2), with C the
-    number of such clones. Proof: docs/proofs/shuffle-amplification.md.
+    Let alpha = variation / (exp(local) - 1). Each of the other users is a clone with probability 2 alpha: she looks
+    like either version of the user who is replaced, with equal chances. The replaced user looks like one of her
+    versions with probability alpha (exp(local) + 1), and like the true one exp(local) times as often as like the other.
+    So she hides among Binomial(C, 1/2) looks, with C the number of clones. Proof: docs/proofs/shuffle-amplification.md.
     """
     if epsilon >= local or variation <= 0.0:
         return 0.0
@@ -253,11 +253,11 @@ def numerical_delta(local: float, users: int, epsilon: float, variation: float) 
     reach = 12.0 * math.sqrt(others * clone * (1.0 - clone)) + 60.0
     low = max(0, math.floor(others * clone - reach))
     high = min(others, math.ceil(others * clone + reach))
-    total = np.arange(low, high + 2)  # clones, and she if she shows herself
-    with_her = binom.pmf(total - 1, others, clone)  # she is one of them
+    total = np.arange(low, high + 2)  # clones, and the replaced user if she looks like a version
+    with_her = binom.pmf(total - 1, others, clone)  # she looks like a version
     without = binom.pmf(total, others, clone) * hidden
     t = np.maximum(total, 1)
-    # Of so many, a look like her first version. In the two worlds the law at a is binomial(a) times
+    # Of these t users, a look like her first version. In the two worlds the law at a is binomial(a) times
     #   without + 2 with_her alpha (grown a + t - a) / t,   without + 2 with_her alpha (a + grown (t - a)) / t,
     # and their ratio rises in a: the best event is all a above a threshold.
     e, pull = math.exp(epsilon), 2.0 * alpha * with_her / t
@@ -268,13 +268,13 @@ def numerical_delta(local: float, users: int, epsilon: float, variation: float) 
     best = np.zeros(len(total))
     for at in (least - 1.0, least, least + 1.0):  # rounding may miss the threshold by one
         above = binom.sf(at - 1, total, 0.5)
-        one_less = binom.sf(at - 2, total - 1, 0.5)  # her own look is her first version
-        one_other = binom.sf(at - 1, total - 1, 0.5)  # her own look is her second
+        one_less = binom.sf(at - 2, total - 1, 0.5)  # she looks like her first version
+        one_other = binom.sf(at - 1, total - 1, 0.5)  # she looks like her second
         first = without * above + alpha * with_her * (grown * one_less + one_other)
         second = without * above + alpha * with_her * (one_less + grown * one_other)
         best = np.maximum(best, first - e * second)
     inside = float(best[total >= 1].sum())
-    # What was not looked at counts in full; and a little for the last digits of all this.
+    # Mass outside the range counts in full; a little is added for rounding errors.
     seen = float(binom.pmf(np.arange(low, high + 1), others, clone).sum())
     return inside * (1.0 + 1e-9) + max(0.0, 1.0 - seen) + 1e-14
 

@@ -1,7 +1,7 @@
 """Maps from trajectories to vectors, with their sensitivity under replacing one user.
 
-* ``Statistic`` - the interface that trust boundaries sum by
-* ``TabularStatistic`` - the common part of those that count states and actions
+* ``Statistic`` - the interface that trust boundaries use to sum
+* ``TabularStatistic`` - the common part of statistics of states and actions
 * ``TabularCounts`` - visits, transitions and rewards by stage
 * ``Counts`` - visits, transitions and rewards in a (possibly noisy) sum of vectors
 """
@@ -28,13 +28,13 @@ from private_rl_gym.privacy.release import Published, Release
 __all__ = ["Counts", "Statistic", "TabularCounts", "TabularStatistic", "check_scale"]
 
 REWARD_GRID = 2.0**-20
-"""Rewards are rounded to this before they are summed; their sums, and what is published, lie on it."""
+"""The grid of rewards: they are rounded to it before they are summed, and published sums lie on it."""
 
 REWARD_WEIGHT = 0.5
-"""What a reward counts beside a transition, where transitions matter: a power of two, so that nothing is rounded."""
+"""Weight of rewards relative to transitions, if there are several stages; a power of two, so that scaling is exact."""
 
 FAITHFUL = 2.0**45
-"""How many units of its grid noise may be wide. Beyond doubles round away its last digits, and privacy with them."""
+"""Largest scale of noise in units of its grid. Beyond it doubles round away the last digits, and with them privacy."""
 
 
 def check_scale(scale: float, grid: float) -> None:
@@ -58,26 +58,26 @@ class Counts(NamedTuple):
 
 
 class Statistic(ABC):
-    """A map from trajectories to vectors of whole numbers (in units of ``grid``) whose sum is what boundaries keep.
+    """A map from trajectories to vectors of whole numbers (in units of ``grid``) whose sum boundaries keep.
 
     Attributes:
         horizon, n_states, n_actions: Sizes of the problem.
         cells: Length of the vector.
-        tallies: Numbers after the cells that say nothing about a user, such as how many reports there are of a stage.
-            They are published as they are.
-        parts: Pairs (how many, L1): a user moves at most so many sets of cells, each by at most so much.
-        l1, l2: How far the vector of one user can be from that of another in her place, in real units. Where users
-            randomize their own vectors, with the same randomness in both: it does not depend on their data.
+        tallies: Number of entries after the cells that reveal nothing about a user, such as the number of reports of
+            a stage. They are published without noise.
+        parts: Pairs (number of sets, L1): a user moves at most that many sets of cells, each by at most that distance.
+        l1, l2: Largest L1 and L2 distance between the vectors of a user and of another in her place, in real units.
+            Where users randomize their own vectors, both use the same randomness, which does not depend on their data.
     """
 
     name: ClassVar[str]
-    """What ``statistic=`` calls it, of boundaries and agents: ``"tabular"`` or ``"linear"``."""
+    """Its value of ``statistic=``, the argument of boundaries and agents: ``"tabular"`` or ``"linear"``."""
 
     title: ClassVar[str]
-    """What sentences call it."""
+    """Its name in descriptions of guarantees."""
 
     asks: ClassVar[type[Ask] | None] = None
-    """The kind of ask that it understands."""
+    """The kind of ask that it understands; None for none."""
 
     horizon: int
     n_states: int
@@ -88,20 +88,20 @@ class Statistic(ABC):
     l1: float
     l2: float
     variation: float = 1.0
-    """Where users randomize their own vectors, how far the law of one is from that of another in total variation."""
+    """Largest total variation distance between the laws of two users' vectors, where users randomize them; else 1."""
 
     @property
     def label(self) -> str:
-        """An identity of these sums, besides sizes and promise: where it differs, they cannot be continued."""
+        """Identity of these sums, besides sizes and guarantee: saved sums are continued only under the same label."""
         return type(self).__name__
 
     @property
     def exact(self) -> Statistic:
-        """The same vector without the randomness of users; itself, where there is none."""
+        """The statistic of the same vector without the randomness of users; itself, if there is none."""
         return self
 
     def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
-        """The scale of noise that the papers print, for a counting mechanism of this sensitivity; or a sentence."""
+        """The scale of noise that the papers print for a mechanism of this sensitivity; raises if they print none."""
         del sensitivity, epsilon, delta
         raise ValueError(f"calibration='paper': no paper prints constants for {type(self).__name__}.")
 
@@ -111,7 +111,7 @@ class Statistic(ABC):
         """The unit of each cell."""
 
     def checked(self, ask: Ask | None) -> Ask | None:
-        """What is asked of users, in plain copied arrays of the right sizes; or a sentence."""
+        """A copy of the ask in plain arrays of the right sizes; raises if users cannot answer it."""
         if ask is None:
             return None
         if self.asks is None or type(ask) is not self.asks:
@@ -130,19 +130,19 @@ class Statistic(ABC):
     ) -> None:
         """Add the vectors of some users to ``sums``.
 
-        Sensitivity is a promise about users whose states, actions and rewards are in range, and it is made here. So the
-        ranges are checked here, whoever calls, before anything is added.
+        Sensitivity is bounded only for users whose states, actions and rewards are in range. So ranges are checked here
+        for every caller, before anything is added.
 
         Args:
             users: Their trajectories.
             sums: One number for each cell and each tally.
             source: The source of user-side randomness, for statistics that have any.
-            ask: What they were asked for.
+            ask: The ask that they were sent, if any.
         """
         self._collect(self._in_range(users), sums, source, ask)
 
     def _in_range(self, users: Trajectories) -> Trajectories:
-        """The same users in plain arrays; or a sentence that says nothing about them."""
+        """The same users in plain arrays; raises if they are out of range, without revealing their data."""
         horizon, n_states, n_actions = self.horizon, self.n_states, self.n_actions
         states, actions = (np.asarray(array) for array in (users.states, users.actions))
         rewards = np.asarray(users.rewards, dtype=np.float64)
@@ -162,10 +162,10 @@ class Statistic(ABC):
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
-        """The same, of users who are in range."""
+        """Add the vectors of users who are in range."""
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
-        """Add what users contribute who left early: nothing, or a report of nothing, noised as any other."""
+        """Add the contributions of users who left early: nothing, or an empty report with noise as in any other."""
         del users, sums, source
 
     @abstractmethod
@@ -174,24 +174,24 @@ class Statistic(ABC):
 
     @abstractmethod
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The cells that these families say, as one vector again, with nothing twice in it."""
+        """The vector of cells that has these families, without redundant entries."""
 
     @abstractmethod
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
-        """The errors of each family, if every cell carries ``noise`` on top."""
+        """The error of each family, if every cell carries ``noise`` in addition."""
 
     @abstractmethod
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
         """A release of these sums."""
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """The noise that users add themselves, for audits, after batches of so many users each."""
+        """The noise that users add themselves, after batches of these sizes; for audits."""
         del batches
         return []
 
 
 class TabularStatistic(Statistic):
-    """A statistic that says something about visits, transitions and rewards."""
+    """A statistic from which visits, transitions and rewards can be estimated."""
 
     name = "tabular"
     title = "counts"
@@ -205,7 +205,7 @@ class TabularStatistic(Statistic):
         return self.counts(vector, users)._asdict()
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Transitions and rewards: visits are sums of transitions."""
+        """Transitions and rewards, because visits are sums of transitions."""
         return np.concatenate([sums["m"].ravel(), sums["r"].ravel()])
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Release:
@@ -216,17 +216,17 @@ class TabularStatistic(Statistic):
 class TabularCounts(TabularStatistic):
     """Visits n(h,s,a), transitions m(h,s,a,s') and rewards r(h,s,a) of a user, each kept by stage.
 
-    What is summed, and noised, is m and w (r - n / 2): a reward then moves by at most half as much as by itself, and
-    visits are the sum of m over next states, for free. The weight w says what rewards are worth beside transitions: 1
-    where there is one stage, and transitions lead nowhere; 1/2 otherwise.
+    The sums that get noise are m and w (r - n / 2): a centred reward adds at most half as much as a plain one. Visits
+    need no noise of their own, because they are the sum of m over next states. The weight w is that of rewards relative
+    to transitions: 1 where there is a single stage, so that transitions do not matter; 1/2 otherwise.
 
     Privacy:
         Replacing one user moves, at each stage, at most one unit of m out of one cell and one into another, and w (r -
         n / 2) by w in all: L1 at most (2 + w) H. Two users who are paid differently in one cell at a stage are in
         different states at the next, so that squared L2 is at most 2 H + w^2 (3 H / 4), rounded up to a quarter of a
-        stage. With ``separate_visits`` n, m and r are summed as they are, as the papers do: 6 H, and squared L2 6 H; 3
-        less with ``public_start``, where she is replaced by a user with the same start. With ``raw_rewards`` m and r
-        are: 4 H. Proof: docs/proofs/tabular-sensitivity.md.
+        stage. With ``separate_visits`` n, m and r are summed as they are, as the papers do: L1 and squared L2 are 6 H,
+        3 less with ``public_start``, where she is replaced by a user with the same start. With ``raw_rewards`` m and r
+        are summed as they are: both are 4 H. Proof: docs/proofs/tabular-sensitivity.md.
 
     Example:
         >>> statistic = TabularCounts(horizon=20, n_states=6, n_actions=2)
@@ -265,7 +265,7 @@ class TabularCounts(TabularStatistic):
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
-        """One for counts, a small fraction for rewards."""
+        """The unit of each cell: 1 for counts, a small fraction for rewards."""
         grid = np.ones(self.cells)
         grid[self._transitions : self._transitions + self._pairs] = self.weight * REWARD_GRID
         return read_only(grid)
@@ -273,22 +273,22 @@ class TabularCounts(TabularStatistic):
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
-        """Exact counts; there is no randomness in them."""
+        """Add exact counts, without randomness."""
         del source, ask
         self._add(users, users.rewards, REWARD_GRID, sums)
 
     def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
-        """Every user's counts, with rewards in units of ``grid``."""
+        """Add every user's counts, with rewards in units of ``grid``."""
         sizes, middle = (self.n_states, self.n_actions), 0 if self.raw_rewards else round(0.5 / grid)
         _add_counts(users.states, users.actions, rewards, grid, middle, sums, *sizes, self.separate_visits)
 
     def paper_scale(self, sensitivity: float, epsilon: float, delta: float) -> float:
-        """3 H log(T) / epsilon, the base of the logarithm left open: read as the number of levels."""
+        """3 H log(T) / epsilon: the paper gives no base of the logarithm, so log(T) is read as the number of levels."""
         del delta
         return 3.0 * self.horizon * sensitivity / epsilon
 
     def counts(self, vector: NDArray[np.float64], users: int = 0) -> Counts:
-        """The families of the vector."""
+        """The counts in a vector of sums, in real units."""
         del users
         pairs = (self.horizon, self.n_states, self.n_actions)
         m = vector[: self._transitions].reshape(*pairs, self.n_states)
@@ -297,14 +297,14 @@ class TabularCounts(TabularStatistic):
         return Counts(n, m, r if self.raw_rewards else r / self.weight + n / 2.0)
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The families side by side, visits only where they are counted on their own."""
+        """The families one after the other, with visits only where they are counted on their own."""
         if not self.raw_rewards:
             sums = {**sums, "r": (sums["r"] - sums["n"] / 2.0) * self.weight}
-        found = super().vector(sums)
-        return np.concatenate([found, sums["n"].ravel()]) if self.separate_visits else found
+        cells = super().vector(sums)
+        return np.concatenate([cells, sums["n"].ravel()]) if self.separate_visits else cells
 
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """Each entry's own; visits that are summed from transitions carry the noise of all of them, rewards half."""
+        """The error of an entry: visits summed from transitions carry the noise of all of them, rewards half."""
         del users
         visits = noise(1.0) if self.separate_visits else noise(1.0).summed(self.n_states)
         rewards = noise(self.weight * REWARD_GRID)
@@ -351,7 +351,7 @@ def _add_counts(
 
 @compiled
 def _over_next(m: Any) -> Any:
-    """The sum over next states: numpy's, without its overhead on thousands of short rows."""
+    """The sum over next states, without NumPy's overhead on thousands of short rows."""
     H, S, A, _ = m.shape
     n = np.zeros((H, S, A))
     for h in range(H):

@@ -5,8 +5,8 @@
 * ``LDPUserSide`` - sums of reports that each user noised herself (local differential privacy)
 * ``SDPShuffler`` - sums of shuffled bits, batch by batch (shuffle differential privacy)
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
-* ``Boundary`` - the common part of the billboards; ``BudgetExhausted`` - one user too many
-* ``BOUNDARIES`` - all of them, by the short names that commands, grids and audits use
+* ``Boundary`` - the base class of the billboards; ``BudgetExhausted`` - its error for too many users
+* ``BOUNDARIES`` - the boundaries that sum, by the short names that commands, grids and audits use
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ __all__ = [
 BOUNDARIES: dict[str, type[Boundary]] = {
     kind.short: kind for kind in (OpenBillboard, JDPBillboard, LDPUserSide, SDPShuffler)
 }
-"""The boundaries that sum, by their short names; what each may be put around is its ``may_enclose``."""
+"""The boundaries that sum, by their short names. ``may_enclose`` lists the boundaries that each may be put around."""

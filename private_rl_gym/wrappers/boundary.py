@@ -1,4 +1,4 @@
-"""The common part of all billboards: users come in, sums go out."""
+"""The base class of all billboards, which take in users and publish sums."""
 
 from __future__ import annotations
 
@@ -44,42 +44,42 @@ from private_rl_gym.wrappers.sealed import Sealed
 
 __all__ = ["Boundary", "BudgetExhausted", "Observer"]
 
-CHUNK = 4096  # users that are in memory at once
+CHUNK = 4096  # users in memory at once
 
 
 class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
-    """More users asked for than the boundary was built for. Nothing was released of them."""
+    """More users were requested than the boundary was built for. Nothing about them was released."""
 
 
 class Observer(Protocol):
-    """An auditor who looks inside a boundary. What it is shown is raw data: nothing of a learner's belongs here."""
+    """An auditor that looks inside a boundary. It is shown raw data, so no part of a learner may be an observer."""
 
     def left(self, users: Trajectories | None, count: int) -> None:
-        """So many users have left; without trajectories, before their time."""
+        """``count`` users have left. ``users`` is None if their episodes were not completed."""
 
     def reported(self, vector: NDArray[np.int64]) -> None:
-        """A group's report has arrived, where users noise their own."""
+        """The summed report of a group has arrived, where users noise their own reports."""
 
 
 class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
-    """Sums what users contribute, and publishes those sums as its guarantee allows.
+    """Sums what users contribute, and publishes the sums as its guarantee allows.
 
-    There are two ways in, with the same outcome for the same users and noise: ``serve``, by which agents meet users,
-    and ``reset`` and ``step``, as in any Gym environment. Either way a user's reward is withheld (0.0, with
-    ``info["withheld"]``), and of the rest of ``info`` only harmless keys are passed on.
+    Users are met in two ways, which give the same sums for the same users and noise: agents call ``serve``, and other
+    learners call ``reset`` and ``step``, as in any Gymnasium environment. In both cases a user's reward is withheld
+    (``step`` returns 0.0, with ``info["withheld"]``). Of the rest of ``info``, only harmless keys are passed on.
 
-    A user counts from the moment she arrives. One whose episode is abandoned by another ``reset`` (or by ``close``), or
-    refused, contributes nothing; where users noise their own reports, a report of nothing.
+    A user counts from the moment she arrives. If her episode is refused, or abandoned by another ``reset`` or by
+    ``close``, she contributes nothing; where users noise their own reports, she sends an empty report with noise.
 
-    A boundary of one's own says what it publishes and promises (``design``), what happens to a user's contribution
-    (``contribute``) and to the sums (``disclose``); CONTRIBUTING has a recipe.
+    A subclass defines what it publishes and guarantees (``design``), what happens to a user's contribution
+    (``contribute``) and what happens to the sums (``disclose``); CONTRIBUTING has a recipe.
     """
 
     short: ClassVar[str]
-    """Its name on the command line, in grids and audits."""
+    """The name on the command line, in grids and in audits."""
 
     may_enclose: ClassVar[tuple[str, ...]] = ()
-    """Short names of the boundaries that it may be put around, whose users and reports it takes."""
+    """Short names of the boundaries that this one may be put around. It then takes over their users and reports."""
 
     def __init__(
         self, env: gym.Env[Any, Any], *, statistic: Any, horizon: int | None, users: int | None, batch_size: int
@@ -97,20 +97,20 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             self._users = self._users or self._inner.users
         self._batch_size = positive_integer(batch_size, "batch_size", "users in a batch")
         self._asked_statistic, self._apart = statistic, False
-        # One at a time: two threads would publish the same noise on different sums.
+        # One call at a time: two threads would publish the same noise on different sums.
         self._lock: threading.RLock = threading.RLock()
         self._opened: Batches | None = None
-        self._recorder: Recorder | None = None  # of the user who is here by reset and step
+        self._recorder: Recorder | None = None  # of the current user of reset and step
         self._arrived = 0  # users who have come
-        self._saved: saving.Saved | None = None  # a state on disk that nobody has continued yet
+        self._saved: saving.Saved | None = None  # a state on disk that has not been continued yet
         self._identity = uuid.uuid4().hex
         self._ask: Ask | None = None
         self._observers: list[Observer] = []
         self._pacer = Pacer()
-        self._told = False  # whether it was said that rewards are withheld
+        self._told = False  # whether the warning about withheld rewards was given
 
     def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
-        """The boundary that this one is put around, or None; or a sentence, if that makes no sense."""
+        """The boundary that this one is put around, or None. Raises ValueError if the combination makes no sense."""
         name, between = type(self).__name__, []
         for layer in layers(env):
             kind = type(layer).__name__
@@ -141,12 +141,12 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return None
 
     def _enclose(self) -> None:
-        """Close the boundary inside: from here on, users are met through this one alone."""
+        """Mark the boundary inside as enclosed: from now on, users are met through this one only."""
         if self._inner is not None:
             self._inner._outer = type(self).__name__
 
     def as_inner(self, statistic: Any) -> Statistic:
-        """The vector that leaves users here, of the kind that the boundary around this one needs if that is open."""
+        """The statistic that users report here: of the kind that the boundary around needs, unless one was chosen."""
         if self._asked_statistic is None and self.statistic.name != statistic:
             self.design(statistic, apart=True)
         return self.statistic
@@ -158,28 +158,29 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
                 f"call the {self._outer}."
             )
 
-    # Design: what is published, and what is promised -----------------------------------------------------------------
+    # Design: what is published and guaranteed ------------------------------------------------------------------------
 
     @abstractmethod
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Decide what is summed, how it is published and what that promises; or a sentence.
+        """Decide what is summed, how it is published and what that guarantees.
 
-        Sets ``statistic`` and ``_promised``, and allocates nothing that grows with the problem.
+        Sets ``statistic`` and ``_promised``, and allocates no memory that grows with the problem. Raises ValueError if
+        no mechanism fits.
 
         Args:
-            statistic: What ``statistic=`` said, or what an agent needs.
+            statistic: The value of ``statistic=``, or the name of the one that an agent needs.
             apart: Whether every batch has to be published by itself.
         """
 
     statistic: Statistic
-    """What a user contributes."""
+    """The statistic that every user contributes."""
 
     _promised: Guarantee
 
     def settle(self, statistic: str = "tabular", *, apart: bool = False) -> None:
-        """Decide what was left open: agents do so for what they need, when they are given a boundary.
+        """Choose the options that were left open. Agents do so for what they need, when they are given a boundary.
 
-        What was said when it was built stays as it is, and so does everything once a user has come.
+        Options that were given when the boundary was built do not change, and none changes after a user has come.
 
         Args:
             statistic: The name of the statistic that is needed.
@@ -194,7 +195,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     @property
     def _batches(self) -> Batches:
-        """Users who have left; made when it is first needed."""
+        """The batches of users who have left, created when first needed."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
@@ -206,40 +207,40 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return {"users": self.users, "batch_size": self.batch_size, "absorbing": self.population.absorbing}
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
-        """Users' vectors are added up; around another boundary, what leaves users there."""
+        """Add the users' vectors to ``sums``; around another boundary, add what users contribute there."""
         if self._inner is None:
             self.statistic.collect(users, sums, None, ask)
         else:
             self._inner.contribute(users, ask, sums)
 
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
-        """Who leaves before her time contributes nothing; around another boundary, what that makes of it."""
+        """Add nothing for users who left early; around another boundary, add what they contribute there."""
         if self._inner is not None:
             self._inner.contribute_nothing(users, sums)
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """Sums are published as they are."""
+        """The values to publish for these sums; here the sums themselves."""
         del releases
         return np.asarray(sums * self.statistic.grid)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """Nothing is added to sums."""
+        """The law of the noise in a release; here there is none."""
         del releases, newest
         return exact
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """The additive noise on releases after batches of so many users, for audits; none of another kind."""
+        """The additive noise in releases after batches of these sizes, for audits. Noise of other kinds is left out."""
         return self.statistic.noises(batches)
 
     def sources(self) -> dict[str, NoiseSource]:
         """The sources of all privacy noise, by role."""
         return {} if self._inner is None else self._inner.sources()
 
-    # What is promised ------------------------------------------------------------------------------------------------
+    # Guarantees ------------------------------------------------------------------------------------------------------
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every user is promised by this boundary."""
+        """The guarantee of this boundary to every user."""
         return replace(self._promised, seeded=any(source.seeded for source in self._own_sources().values()))
 
     def _own_sources(self) -> dict[str, NoiseSource]:
@@ -248,20 +249,20 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     @property
     def ledger(self) -> Ledger:
-        """What the whole stack up to here promises, from the inside out."""
+        """The guarantees of all boundaries up to this one, from the inside out."""
         inner = () if self._inner is None else self._inner.ledger.entries
         return Ledger((*inner, self.guarantee))
 
     @property
     def terms(self) -> list[dict[str, Any]]:
-        """The promises of the stack, but for remarks and seeds: they bind whoever goes on from a saved state."""
+        """The guarantees in the ledger, without notes and seeds: a stack that continues a state must have the same."""
         inner = [] if self._inner is None else self._inner.terms
         content = self.guarantee.to_dict()
         return [*inner, {key: content[key] for key in content if key not in ("notes", "seeded")}]
 
     @property
     def identity(self) -> str:
-        """A name that no other boundary has; it goes on with a saved state, and tells agents whose sums they know."""
+        """A unique name. It is kept in saved states, and tells agents whether they know the sums of this boundary."""
         return self._identity
 
     @property
@@ -271,26 +272,26 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     @property
     def batch_size(self) -> int:
-        """Users in a batch."""
+        """Number of users in a batch."""
         return self._batch_size
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Horizon, states and actions of what is released; padding adds a state."""
+        """Horizon, number of states and number of actions of a release; padding adds a state."""
         return self.population.horizon, self.population.n_states, self.population.n_actions
 
-    # What goes out ---------------------------------------------------------------------------------------------------
+    # Releases --------------------------------------------------------------------------------------------------------
 
     @property
     def release(self) -> Any:
-        """The newest release, about all users so far: what kind it is follows from the statistic."""
+        """The newest release, about all users so far. Its type depends on the statistic."""
         self._require_outermost()
         with self._lock:
             return self._batches.release
 
     @property
     def batch(self) -> Any:
-        """The newest batch by itself, where every batch is published by itself."""
+        """The release of the newest batch alone, where every batch is published by itself."""
         self._require_outermost()
         if not self.apart:
             raise ValueError(
@@ -302,13 +303,13 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     @property
     def users_left(self) -> int | None:
-        """How many more users may come; None for any number."""
+        """Number of users who may still come; None for any number."""
         self._require_outermost()
         return None if self.users is None else self.users - self._arrived
 
     @property
     def users_to_release(self) -> int:
-        """How many more users it takes until something new is published."""
+        """Number of users who have to come until the next release."""
         self._require_outermost()
         return self._batches.users_to_release
 
@@ -316,12 +317,13 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def closes_early(self) -> bool:
         """Whether ``publish`` may end any batch at no cost.
 
-        Not where noise was planned for a number of releases, nor where reports hide among those of their batch.
+        False if noise was planned for a number of releases, or if reports are protected by the other reports of their
+        batch.
         """
         return self._batches.closes_early
 
     def begin_batch(self, users: int) -> None:
-        """Let the batch that begins now have so many users, where batches may have any size."""
+        """Set the number of users in the batch that begins now, where batches may have any size."""
         count = positive_integer(users, "users", "users in a batch")
         with self._lock:
             self._require_outermost()
@@ -330,8 +332,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def publish(self) -> Any:
         """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
 
-        With a tree or a factorization every release was planned for: build the board with ``releases=`` to spare, or
-        with ``counting="batched"``.
+        Trees and factorizations have noise for a planned number of releases. To end batches early with them, build the
+        board with a larger ``releases=``, or with ``counting="batched"``.
         """
         with self._lock:
             self._require_outermost()
@@ -341,19 +343,19 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             return self.release
 
     def private_model(self, render_mode: str | None = None) -> TabularEnv:
-        """The newest release as a Gymnasium environment: training anything on it keeps the guarantee.
+        """The newest release as a Gymnasium environment. Any learner may train on it without weakening the guarantee.
 
-        It shows the stage if the users' environment does.
+        Observations contain the stage if those of the users' environment do.
         """
         model = private_model(self.release, padded=self.population.padded)
         timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
         return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 
-    # Who comes in ----------------------------------------------------------------------------------------------------
+    # Users -----------------------------------------------------------------------------------------------------------
 
     @property
     def ask(self) -> Ask | None:
-        """The request to users who come by ``reset``: what was asked last, if nothing else was set."""
+        """The request to users who come by ``reset``; the last request, unless another one was set."""
         return self._ask
 
     @ask.setter
@@ -369,16 +371,16 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         *,
         rng: np.random.Generator | None = None,
     ) -> int:
-        """Let users run a policy. The one door through which an agent meets users.
+        """Let users run a policy. Agents meet users only through this method.
 
         Args:
-            policy: What they run.
-            users: How many, or their tapes ``[user, uniform]`` where the environment has tapes.
-            ask: What they are asked for beside that; by default what was asked last.
-            rng: Where a stochastic policy draws its actions from: one of numpy's generators, the agent's own.
+            policy: The policy that they run.
+            users: Number of users, or their tapes ``[user, uniform]`` where the environment has tapes.
+            ask: The request to them besides running the policy; by default the last request.
+            rng: The generator for actions of a stochastic policy: one of numpy's generators, owned by the agent.
 
         Returns:
-            How many were served, and nothing about them.
+            The number of users served, and nothing about them.
         """
         self._require_outermost()
         plain = self.population.policy(policy)
@@ -401,7 +403,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def _let_in(
         self, policy: Policy, given: NDArray[np.float64] | None, count: int, rng: np.random.Generator | None
     ) -> None:
-        """Users come, run the policy, and leave. Nothing of the learner's runs while one of them is here."""
+        """Let users come, run the policy and leave. No code of the learner runs while a user is here."""
         population, before, refused = self.population, self._batches.gone, None
         try:
             for start in range(0, count, CHUNK):
@@ -417,9 +419,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
                     tape = None if tapes is None else tapes[user]
                     own = None if uniforms is None else uniforms[user]
                     trajectory, problem = quietly(partial(population.walk, policy, tape, own))
-                    refused = problem or refused  # the others are served as if she had been anybody else
+                    refused = problem or refused  # the others are served as if nothing had happened
                     self._leave(trajectory, 1)
-        finally:  # whoever was let in and did not finish, as when someone interrupts, has left
+        finally:  # users who did not finish, for instance after an interrupt, leave here
             missing = count - (self._batches.gone - before)
             if missing:
                 self._leave(None, missing)
@@ -427,13 +429,13 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             raise refused
 
     def _leave(self, users: Trajectories | None, count: int) -> None:
-        """Users leave, and what they contribute is summed."""
+        """Let users leave, and sum what they contribute."""
         for observer in self._observers:
             observer.left(users, count)
         self._batches.receive(users, count, self._ask)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet the next user. The seed goes to the environment; privacy noise is never seeded again."""
+        """Meet the next user. The seed is passed to the environment; privacy noise is never seeded again."""
         with self._lock:
             self._require_outermost()
             self.population.check_options(options)
@@ -441,7 +443,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             return behind_closed_doors(partial(self._meet, seed, options))
 
     def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        """A user arrives: from here on she counts, whatever happens."""
+        """Meet a user who has been counted. If she cannot be met, she leaves and contributes nothing."""
         recorder = self._recorder = Recorder(self.population)
 
         def meet() -> tuple[Any, dict[str, Any]]:
@@ -456,7 +458,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return seen
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step of the user; her reward stays inside."""
+        """Take one step of the current user. Her reward stays inside the boundary."""
         with self._lock:
             self._require_outermost()
             number = self.population.action_of(action)
@@ -467,7 +469,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             return observation, 0.0, terminated, truncated, info | {"withheld": True}
 
     def _go(self, number: int, recorder: Recorder) -> tuple[Any, bool, bool, dict[str, Any]]:
-        """The user takes an action, and leaves if her episode is over."""
+        """Let the user take an action, and leave if her episode is over."""
         population = self.population
 
         def go() -> tuple[Any, bool, bool, dict[str, Any]]:
@@ -487,7 +489,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return seen
 
     def _tell_of_withheld_rewards(self) -> None:
-        """Once for each boundary: a learner that trains on zeros, or an evaluation of them, is a mistake."""
+        """Warn, once for each boundary, that rewards are withheld: zeros are not for training or evaluation."""
         if self._told:
             return
         self._told = True
@@ -499,7 +501,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         )
 
     def _admit(self, users: int) -> None:
-        """Count users in, all or none; whoever is here without having finished leaves with nothing."""
+        """Admit all of these users, or none. A user who is still in her episode leaves and contributes nothing."""
         if self.users is not None and self._arrived + users > self.users:
             raise BudgetExhausted(
                 f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "
@@ -510,23 +512,23 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         self._arrived += users
 
     def _dismiss(self) -> None:
-        """The user who is here, if there is one, leaves before her time."""
+        """Let the current user, if there is one, leave before the end of her episode."""
         if self._recorder is not None:
             self._recorder = None
             self._leave(None, 1)
 
     def close(self) -> None:
-        """Close the environment; a user who is in the middle of her episode has left."""
+        """Close the environment. A user who is in the middle of her episode leaves."""
         with self._lock:
             self._dismiss()
         super().close()
 
     @property
     def pace(self) -> float | None:
-        """Seconds that ``serve`` takes for each user, whatever she does; None for as little as it takes.
+        """Seconds that ``serve`` takes for each user, whatever she does; None for no waiting.
 
-        How long users take tells about them. With a pace well above that, ``serve`` returns when so many seconds have
-        gone by, and no sooner; where users take longer it waits for the next whole multiple, and warns.
+        The time that users take reveals something about them. With a pace well above that time, ``serve`` returns
+        when so many seconds for each user are over; if users take longer, it waits for the next multiple and warns.
         """
         return self._pacer.seconds
 
@@ -537,46 +539,46 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     # For experimenters, who may see what lies inside -----------------------------------------------------------------
 
     def invite(self, users: Any) -> None:
-        """Let the users behind these tapes come next, in this order, whoever asks for users."""
+        """Let the users with these tapes come next, in this order, by ``serve`` or by ``reset``."""
         self._require_outermost()
         self.population.invite(users)
 
     def observe(self, observer: Observer) -> None:
-        """Show an auditor all users and reports from here on: raw data, and never a learner's."""
+        """Show an auditor all users and reports from now on. This is raw data, which no learner may see."""
         self._require_outermost()
         self._observers.append(observer)
         if self._inner is not None:
             self._inner._observers.append(observer)
 
-    # A long run that survives a restart ------------------------------------------------------------------------------
+    # Saving and restoring --------------------------------------------------------------------------------------------
 
     def save_state(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
-        """Write down everything that it takes to go on after a restart. The file is secret: it holds raw sums.
+        """Save everything that is needed to continue after a restart. The file is secret: it holds raw sums.
 
-        A state may be continued once. If this boundary goes on itself, it does so, and the file is spent; so save
-        last, or save again. See :mod:`private_rl_gym.wrappers.saving`.
+        A state may be continued once. If this boundary itself continues after saving, that spends the file; so save at
+        the very end, or save again. See :mod:`private_rl_gym.wrappers.saving`.
 
         Args:
             path: The file.
-            key: 16 bytes or more, kept apart from the file. Without one a state is trusted as code is: whoever can
-                write the file can write one that breaks the promise.
+            key: 16 bytes or more, kept apart from the file. Without a key, trust a state only as you trust code: anyone
+                who can write the file can write one that breaks the guarantee.
         """
         with self._lock:
             self._require_outermost()
             if self._recorder is not None:
                 raise ValueError("A user is in the middle of her episode: finish it, then save.")
-            _ = self._batches  # made, if nobody has come yet
+            _ = self._batches  # created here, if no user has come yet
             self.check()
             written = saving.write(path, self._state(), self._arrays(), key)
-            self._touch()  # an older state of the same moment: this one takes its place
+            self._touch()  # spends an older state of the same moment, which the new one replaces
             self._saved = written
 
     def load_state(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
-        """Go on from a saved state, in a boundary that was built with the same arguments and has met nobody yet.
+        """Continue from a saved state, in a boundary that was built with the same arguments and has met no user yet.
 
         Args:
             path: The file.
-            key: What it was saved with. A state that somebody without it has touched is refused.
+            key: The key that it was saved with. A state that was changed by someone without the key is refused.
         """
         with self._lock:
             self._require_outermost()
@@ -587,7 +589,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             loaded.into(self._state(), self._arrays(), self._go_on)
 
     def _state(self) -> dict[str, Any]:
-        """Whole numbers, names and generators that it takes to go on."""
+        """The whole numbers, names and generator states that are needed to continue."""
         batches, sources = self._batches, self.sources()
         return {
             "terms": self._all_terms(),
@@ -601,7 +603,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         }
 
     def _all_terms(self) -> dict[str, Any]:
-        """Everything that a saved state has to have in common with the boundary that goes on from it."""
+        """Everything that must be the same in a saved state and in the boundary that continues it."""
         return {
             "kind of boundary": type(self).__name__,
             "guarantee": self.terms,
@@ -615,23 +617,23 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that it takes to go on."""
+        """The arrays that are needed to continue."""
         asked = {} if self._ask is None else self._ask.arrays()
         optional = {f"{saving.OPTIONAL}{name}": array for name, array in asked.items()}
         return {**self._batches.arrays(), **self.noise_arrays(), **optional}
 
     def noise_terms(self) -> dict[str, Any]:
-        """The numbers that noise was calibrated to, which a saved state has to have in common with its successor."""
+        """The numbers that noise was calibrated to, which must be the same in the boundary that continues a state."""
         return {}
 
     def noise_arrays(self) -> dict[str, NDArray[Any]]:
-        """The noise that later releases build on, to be saved and restored in place. Secret."""
+        """The noise that later releases build on, to be saved and restored in place. It is secret."""
         return {}
 
     _noise_step = 0
 
     def _go_on(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state that was checked."""
+        """Restore a state that was checked."""
         for role, source in self.sources().items():
             source.restore(state["sources"][role])
             source.seeded = state["seeded"][role]
@@ -648,7 +650,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             self._ask = self.statistic.checked(self.statistic.asks.of(asked))
 
     def _touch(self) -> None:
-        """Before anything changes: if a state on disk stands where this boundary stands, it is spent now."""
+        """Spend the state that this boundary saved last, if there is one, before anything changes."""
         if self._saved is not None:
             self._saved.spend()
-            self._saved = None  # not before: where spending is refused, so is going on
+            self._saved = None  # only now: if spending is refused, so is continuing

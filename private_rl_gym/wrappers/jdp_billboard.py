@@ -1,4 +1,4 @@
-"""Joint differential privacy: a trusted billboard that publishes noisy sums, again and again."""
+"""Joint differential privacy: a trusted billboard that publishes noisy sums repeatedly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["JDPBillboard"]
 
 
 class JDPBillboard(Boundary):
-    """Publishes sums over users with noise, so that what all others see tells nearly nothing about any one of them.
+    """Publishes noisy sums over users, so that what others see reveals almost nothing about any one user.
 
     Privacy:
         (epsilon, delta)-joint differential privacy under replacing one user, over all releases, past and future: the
@@ -51,35 +51,36 @@ class JDPBillboard(Boundary):
         (1.0, 1e-06)-JDP, replace one user, 50000 users
 
     Args:
-        env: Discrete spaces and a horizon; bare, or reports by ``LDPUserSide``.
-        epsilon: Of a user's whole episode, over all releases.
-        delta: Zero asks for pure differential privacy.
+        env: An environment with Discrete spaces and a horizon, bare or inside ``LDPUserSide``.
+        epsilon: For a user's whole episode, over all releases.
+        delta: Zero for pure differential privacy.
         users: The number of users that may come.
         statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
-            features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
             agent needs.
         counting: ``"matrix-factorization"``, ``"k-ary-tree"``, ``"binary-tree"``, ``"honaker-tree"`` or ``"batched"``;
             by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
             plan their own batches.
         noise: ``"gaussian"`` or ``"laplace"``; by default the more accurate one, Gaussian only if delta allows it.
-        batch_size: Users in a batch, after which something is published: fewer releases, less noise. The last batch may
-            be smaller.
-        releases: How many releases to calibrate for; by default as many as batches. More leave room for ``publish``.
+        batch_size: Number of users in a batch; there is a release after every batch. Larger batches need fewer releases
+            and less noise. The last batch may be smaller.
+        releases: Number of releases to calibrate for; by default the number of batches. A larger number leaves room for
+            ``publish``.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of PUCB and DP-UCBVI (binary tree, Laplace,
-            three families of counts), which cost twice the epsilon that is asked for, or of LinOpt (binary tree,
-            Gaussian, linear moments), which cost far less; the ledger says so.
-        public_start: Promise less: that a user is hidden among those who start in the same state, as in the lower
-            bounds of PUCB (definition 5). The ledger says so.
-        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+            three families of counts), which cost twice the given epsilon, or of LinOpt (binary tree, Gaussian, linear
+            moments), which cost far less than it. The ledger says so.
+        public_start: Whether to give a weaker guarantee, which hides a user only among those who start in the same
+            state, as in the lower bounds of PUCB (definition 5). The ledger says so.
+        seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
-        horizon: Largest number of steps, where the environment does not know it.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "jdp"
     may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
 
     central: ClassVar[type[CentralNoise]] = CentralNoise
-    """The noise on sums; billboards that are broken on purpose have another."""
+    """The class of the noise on sums; billboards that are broken on purpose replace it."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class JDPBillboard(Boundary):
         self._enclose()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """The most accurate mechanism that was asked for, and the scale of noise that keeps its promise."""
+        """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""
         (epsilon, delta), paper = self._budget, self._paper
         self.statistic = self._summed(statistic)
         self._mechanism = choose_counting(
@@ -159,7 +160,7 @@ class JDPBillboard(Boundary):
         )
 
     def _summed(self, statistic: Any) -> Statistic:
-        """The vector that users contribute: exact, or what they report where they noise it themselves."""
+        """The statistic that users contribute: exact, or the noisy reports of the boundary inside."""
         if self._inner is None:
             return exact_statistic(self.population, statistic, paper=self._paper, public_start=self._public_start)
         if self._asked_statistic is not None:
@@ -171,40 +172,40 @@ class JDPBillboard(Boundary):
         return self._inner.as_inner(statistic)
 
     def _open(self) -> Batches:
-        """Make the noise for every cell, and the sums."""
+        """Create the noise for every cell, and the batches."""
         counting, law = self._mechanism
         mechanism = COUNTING[counting](self._releases, self.statistic.cells, law)
         self._noise = self.central(mechanism, self._scale, self.statistic.grid, self._source)
         return super()._open()
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The act: every cell gets noise, whether or not anyone was there, and the sum of both is published."""
+        """The values to publish: the sums with noise in every cell, visited or not."""
         return self._noise.add(sums, releases)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """The error that this noise makes."""
+        """The law of the noise in a release."""
         del newest
         return self._noise.law(releases)
 
     def planned_releases(self) -> int | None:
-        """As many as noise was calibrated for; any number where every batch has noise of its own."""
+        """The number of releases that noise was calibrated for; None if every batch has noise of its own."""
         return None if self.apart else self._releases
 
     def check(self) -> None:
-        """Refuse to go on from noise that was interrupted."""
+        """Refuse to continue if the drawing of noise was interrupted."""
         self._noise.check()
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """Those of users' own reports, if they noise them, and the billboard's."""
+        """The noise of users' own reports, if there are any, and the noise of the billboard."""
         _ = self._batches
         return [*super().noises(batches), *self._noise.noises(len(batches))]
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The billboard's, and those inside."""
+        """The sources of the billboard, and of the boundary inside."""
         return {**super().sources(), "billboard": self._source}
 
     def noise_terms(self) -> dict[str, Any]:
-        """Mechanism, scale and number of releases."""
+        """The mechanism, the scale and the number of releases."""
         return {"mechanism": list(self._mechanism), "scale of noise": self._scale, "number of releases": self._releases}
 
     def noise_arrays(self) -> dict[str, NDArray[Any]]:

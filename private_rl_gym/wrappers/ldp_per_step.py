@@ -21,12 +21,12 @@ __all__ = ["LDPPerStep"]
 
 
 class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
-    """Passes on randomized observations and rewards, of which the whole episode costs epsilon.
+    """Passes on randomized observations and rewards, at a cost of epsilon for the whole episode.
 
-    Every state is told truly with some probability, and otherwise drawn from the others; every reward is rounded to a
-    bit at random, told truly with some probability, and scaled so that its mean is right. Episodes always last the
-    whole horizon: one that ends early waits in one more state, and the end is told no sooner. Nothing of ``info`` is
-    passed on.
+    Every state is reported truthfully with some probability, and otherwise replaced by one of the others at random.
+    Every reward is rounded to a bit at random, reported truthfully with some probability, and scaled to have the right
+    mean. Episodes always last the whole horizon: one that ends early waits in an extra state until then. Nothing of
+    ``info`` is passed on.
 
     Privacy:
         epsilon-LDP for a user's episode, pure: the start state, H next states and H rewards are 2H + 1 randomized
@@ -40,11 +40,12 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         (8.0, 0)-LDP, replace one user, any number of users
 
     Args:
-        env: Discrete spaces, a horizon, and rewards in [0, 1]; bare, or with wrappers that remember nothing.
-        epsilon: Of a user's whole episode.
-        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+        env: An environment with Discrete spaces, a horizon and rewards in [0, 1]; bare, or with wrappers that carry
+            nothing from one user to the next.
+        epsilon: For a user's whole episode.
+        seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
-        horizon: Largest number of steps, where the environment does not know it.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "per-step"
@@ -70,7 +71,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
                 )
         self.population = Population(env, horizon)
         self._epsilon = float(epsilon)
-        # Beyond 30 the flips are rarer than double precision can draw; less is spent then than was granted.
+        # Beyond 30, flips are rarer than double precision can draw; then less is spent than allowed.
         self._share = min(30.0, epsilon / (2 * self.population.horizon + 1))
         self._source = NoiseSource(seed, secure=secure, role="steps")
         self._timed = self.population.model is not None and not isinstance(env.observation_space, spaces.Discrete)
@@ -83,7 +84,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every user is promised."""
+        """The guarantee to every user."""
         return Guarantee(
             TrustModel.LDP,
             self._epsilon,
@@ -95,11 +96,11 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
 
     @property
     def ledger(self) -> Ledger:
-        """The same, as a ledger."""
+        """The guarantee, as a ledger."""
         return Ledger((self.guarantee,))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet the next user, and hear her start state, randomized. The seed goes to the environment."""
+        """Meet the next user, and return her start state, randomized. The seed is passed to the environment."""
         self._recorder = None
         self.population.check_options(options)
         return behind_closed_doors(partial(self._meet, seed, options))
@@ -113,8 +114,8 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         return self._tell(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step of the user, told with noise."""
-        number = self._number(action)  # asked first: an episode that has ended must not be more patient
+        """Take one step of the user, and return the randomized outcome."""
+        number = self._number(action)  # checked first, also after an early end, which must not show
         if self._recorder is None or self._stage >= self.population.horizon:
             raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
         return behind_closed_doors(partial(self._go, number))
@@ -131,7 +132,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
 
     def _go(self, number: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         recorder, population = self._recorder, self.population
-        assert recorder is not None  # noqa: S101 - she was asked for
+        assert recorder is not None  # noqa: S101 - step has checked it
         true_reward = 0.0
         if not self._waiting:
 
@@ -149,7 +150,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         return self._tell(), self._tell_reward(true_reward), self._stage == population.horizon, False, {}
 
     def _tell(self) -> Any:
-        """Her state by randomized response; which stage it is is no secret."""
+        """The state of the user by randomized response. The stage is no secret."""
         assert self._recorder is not None  # noqa: S101 - there is a user
         S = self.population.n_states
         state = int(self._recorder.trajectory.states[0, self._stage])
@@ -163,7 +164,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         return state
 
     def _tell_reward(self, reward: float) -> float:
-        """A bit by randomized response, scaled to be right on average."""
+        """The reward as a bit by randomized response, scaled to have the right mean."""
         flip = math.exp(-self._share) / (1.0 + math.exp(-self._share))
         first, second = self._source.uniform(2)
         bit = (first < reward) != (second < flip)

@@ -26,7 +26,7 @@ __all__ = ["LDPUserSide"]
 
 
 class LDPUserSide(Boundary):
-    """Publishes the sum of reports that each user noised on her own side, trusting nobody.
+    """Publishes the sum of reports that each user has noised on her own side. Users need to trust nobody.
 
     Privacy:
         Every user's report is (epsilon, delta)-LDP under replacing her, whatever others do. Proofs:
@@ -43,22 +43,22 @@ class LDPUserSide(Boundary):
         (1.0, 0)-LDP, replace one user, any number of users
 
     Args:
-        env: Discrete spaces and a horizon.
-        epsilon: Of a user's whole episode.
-        delta: For ``"gaussian"``; the others are pure.
+        env: An environment with Discrete spaces and a horizon.
+        epsilon: For a user's whole episode.
+        delta: For ``"gaussian"``; the other randomizers are pure.
         users: The number of users that may come; by default any number.
         statistic: The content of her report: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with
-            the features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            the features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
             agent needs.
         randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget; the most accurate, and
-            the default for counts), ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts, or
-            moments: the default there, by delta).
-        batch_size: Users in a batch, after which something is published. The last batch may be smaller.
+            the default for counts), ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts or
+            moments; for moments the default is ``"gaussian"`` if delta is above 0, else ``"laplace"``).
+        batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
-            the epsilon that is asked for; the ledger says so.
-        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+            the given epsilon. The ledger says so.
+        seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
-        horizon: Largest number of steps, where the environment does not know it.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "ldp"
@@ -100,7 +100,7 @@ class LDPUserSide(Boundary):
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """The randomizer that was asked for, or the one that fits what is reported."""
+        """Choose the requested randomizer, or by default the one that fits the statistic."""
         del apart
         (epsilon, delta), paper = self._budget, self._paper
         exact = exact_statistic(self.population, statistic, paper=paper)
@@ -118,7 +118,7 @@ class LDPUserSide(Boundary):
         )
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
-        """The act: each user noises her own report on her side, and only reports are summed."""
+        """Add the users' reports to ``sums``. Each user noises her report on her own side."""
         if not self._observers:
             self.statistic.collect(users, sums, self._source, ask)
             return
@@ -129,9 +129,9 @@ class LDPUserSide(Boundary):
         sums += report
 
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
-        """Who leaves before her time sends a report of nothing, noised as any other."""
+        """Add an empty report, noised as any other, for each user who left early."""
         self.statistic.absent(users, sums, self._source)
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The users' own."""
+        """The source of the users' own noise."""
         return {"users": self._source}

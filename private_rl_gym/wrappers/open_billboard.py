@@ -16,7 +16,7 @@ __all__ = ["OpenBillboard"]
 
 
 class OpenBillboard(Boundary):
-    """Publishes the exact sums of all users: no privacy, said plainly. The baseline of every comparison.
+    """Publishes the exact sums of all users, without privacy: the baseline of every comparison.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -30,13 +30,13 @@ class OpenBillboard(Boundary):
         no privacy (epsilon = inf)
 
     Args:
-        env: Discrete spaces and a horizon.
+        env: An environment with Discrete spaces and a horizon.
         users: The number of users that may come; by default any number.
         statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
-            features that the environment knows or with ``LinearFeatures`` that are handed over. By default what the
+            features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
             agent needs.
-        batch_size: Users in a batch, after which something is published. The last batch may be smaller.
-        horizon: Largest number of steps, where the environment does not know it.
+        batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "open"
@@ -57,11 +57,11 @@ class OpenBillboard(Boundary):
         self.design("tabular" if statistic is None else statistic, apart=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """Exact sums, and no promise."""
+        """Choose exact sums, with no guarantee."""
         del apart
         self.statistic = exact_statistic(self.population, statistic)
         self._promised = Guarantee(TrustModel.NONE, float("inf"), 1.0, self.users, "exact sums are published")
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The act: the sums of all users are published as they are."""
+        """The values to publish: the exact sums of all users."""
         return super().disclose(sums, releases)

@@ -1,4 +1,4 @@
-"""A constant pace, for those who keep time: how long users take tells about them."""
+"""A constant pace for serving users, because the time that they take reveals something about them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["Pacer"]
 
 
 class Pacer:
-    """Pads what users take to a time that was stated before they came."""
+    """Pads the time that users take to a time that was stated before they came."""
 
     def __init__(self) -> None:
-        self.seconds: float | None = None  # a user
+        self.seconds: float | None = None  # for each user
 
     def set(self, seconds: float | None) -> None:
-        """State it; None for no padding."""
+        """Set the seconds for each user; None for no padding."""
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0.0):
             raise ValueError(f"pace is {seconds}: give a number of seconds a user above 0, or None.")
         self.seconds = seconds
 
     @contextmanager
     def of(self, users: int) -> Iterator[None]:
-        """Take a whole multiple of the time that was stated for so many users, whatever they do inside."""
+        """Let the block take a whole multiple of the stated time for this number of users, whatever happens in it."""
         if self.seconds is None:
             yield
             return

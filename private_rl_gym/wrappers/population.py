@@ -35,12 +35,12 @@ __all__ = [
     "quietly",
 ]
 
-HARMLESS = ("TimeLimit.truncated",)  # info keys that say nothing that a user's observations do not say
+HARMLESS = ("TimeLimit.truncated",)  # info keys that reveal nothing beyond a user's observations
 
-# What gym.make puts around every environment. It changes nothing, so compiled rollouts may pass it by.
+# The wrappers that gym.make puts around every environment. They change nothing, so compiled rollouts may skip them.
 TRANSPARENT = (gym.wrappers.PassiveEnvChecker, gym.wrappers.OrderEnforcing)
 
-# Wrappers that carry something from one user to the next would let a user reach into the counts of others.
+# Wrappers that carry something from one user to the next would let a user change the counts of others.
 REMEMBERING = (gym.wrappers.NormalizeReward, gym.wrappers.NormalizeObservation)
 
 
@@ -52,28 +52,29 @@ class BadUserError(ValueError):
 
 
 def quietly(call: Callable[[], T]) -> tuple[T | None, BadUserError | None]:
-    """The outcome of what an environment does, or what may be said of its failure.
+    """Call an environment. Returns its result and None, or None and an error that is safe to show.
 
-    Not what it says itself, which may be about a user, and not where: tracebacks hold her data.
+    The message of an environment's own exception may be about a user, and the traceback holds her data: both are
+    dropped.
     """
     try:
         return call(), None
     except BadUserError as error:
         return None, BadUserError(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it says stays inside
+    except Exception as error:  # noqa: BLE001 - its message stays inside
         kind = type(error).__name__
-        said = f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
-        return None, BadUserError(said)
+        sentence = f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
+        return None, BadUserError(sentence)
 
 
 def behind_closed_doors(call: Callable[[], T]) -> T:
-    """What ``call`` returns, or its exception without the frames that it went through, in which users' data live.
+    """Return the result of ``call``, or raise its exception without the frames it passed, which hold users' data.
 
-    Tracebacks are kept by debuggers, notebooks and crash reporters, with all that their frames refer to.
+    Debuggers, notebooks and crash reporters keep tracebacks, and with them everything that their frames refer to.
     """
     try:
         return call()
-    except BaseException as error:  # noqa: BLE001 - an interrupt goes through the same frames
+    except BaseException as error:  # noqa: BLE001 - an interrupt passes the same frames
         problem = error
     problem.__traceback__ = problem.__context__ = problem.__cause__ = None
     raise problem
@@ -83,7 +84,7 @@ _BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Phil
 
 
 def plain_generator(rng: Any) -> np.random.Generator:
-    """``rng`` if it is numpy's own: anything else could look around while it is drawn from."""
+    """Return ``rng`` if it is one of numpy's own generators. Others could run their own code while users are here."""
     if type(rng) is not np.random.Generator or type(rng.bit_generator) not in _BITS:
         raise TypeError(
             f"rng is a {type(rng).__name__}: a stochastic policy draws from numpy's own generators, as "
@@ -93,7 +94,7 @@ def plain_generator(rng: Any) -> np.random.Generator:
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """``env`` and what it wraps, from the outside in."""
+    """``env`` and everything that it wraps, from the outside in."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -103,8 +104,8 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
 class Population:
     """The users behind a boundary: their sizes, and how they are met and run.
 
-    Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with
-    one more state, absorbing, in which action 0 is taken and nothing is earned.
+    Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with an
+    extra absorbing state, in which action 0 is taken and the reward is 0.
     """
 
     def __init__(self, env: gym.Env[Any, Any], horizon: int | None) -> None:
@@ -112,7 +113,7 @@ class Population:
         bare = env.unwrapped
         for layer in layers(env):
             if isinstance(layer, REMEMBERING):
-                raise ValueError(  # noqa: TRY004 - no wrong type, but a wrong place
+                raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
                     f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
                     "that one user could change the counts of others, and no guarantee would hold. Put it outside."
                 )
@@ -141,7 +142,7 @@ class Population:
 
     @property
     def absorbing(self) -> int | None:
-        """Where episodes wait that ended early, if they may."""
+        """The state in which episodes wait that ended early; None if they cannot end early."""
         return self.n_states - 1 if self.padded else None
 
     def _find_horizon(self, given: int | None) -> int:
@@ -164,38 +165,38 @@ class Population:
         return int(observation) - self._first_state
 
     def check_options(self, options: dict[str, Any] | None) -> None:
-        """Refuse options that this project's environments would refuse, before anyone is let in."""
+        """Refuse options that this project's environments would refuse, before a user is admitted."""
         if self.model is not None:
             tape = user_option(options)
             if tape is not None:
                 check_tapes(tape, self.model.horizon, one=True)
 
     def action_of(self, action: Any) -> int:
-        """An action of the environment, counted from 0: converted once, to a plain number, before anyone is asked."""
+        """An action of the environment, counted from 0. It is converted to a plain number once, before it is used."""
         try:
             number = operator.index(action)
         except TypeError:
             number = self._first_action - 1
-        found = number - self._first_action
-        if not 0 <= found < self.n_actions:
+        index = number - self._first_action
+        if not 0 <= index < self.n_actions:
             raise InvalidAction(f"The action {action!r} is not in {self.env.action_space}.")
-        return found
+        return index
 
     def env_action(self, number: int) -> int:
-        """The environment's own number of this action."""
+        """The environment's own number for this action."""
         return number + self._first_action
 
     def policy(self, policy: Any) -> Policy:
-        """``policy`` as a table of these sizes: checked, and copied, so that nothing of the learner's is left in it."""
+        """``policy`` as a table of these sizes, checked, and copied so that it shares no object with the learner."""
         sizes = self.horizon, self.n_states, self.n_actions
         if isinstance(policy, Policy):
             table = np.asarray(policy.table)
             if table.shape not in (sizes[:2], sizes) or policy.n_actions != self.n_actions:
-                said = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
+                described = f"H={self.horizon}, S={self.n_states}, A={self.n_actions}"
                 absorbing = " (the last state is where episodes wait that ended early)" if self.padded else ""
                 raise ValueError(
                     f"A policy with a table of shape {table.shape} for {policy.n_actions} actions does not fit the "
-                    f"users, who have {said}{absorbing}."
+                    f"users, who have {described}{absorbing}."
                 )
         return Policy.of(policy, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
 
@@ -206,7 +207,7 @@ class Population:
         return check_tapes(np.array(users), self.model.horizon)
 
     def invite(self, users: Any) -> None:
-        """The users behind these tapes come next, in this order, whoever asks for users."""
+        """Let the users with these tapes come next, in this order."""
         self._invited.extend(self.tapes(users))
 
     def next_users(self, count: int) -> NDArray[np.float64] | None:
@@ -221,14 +222,14 @@ class Population:
         return fresh if not invited else np.concatenate([invited, fresh])
 
     def meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        """The next user, by ``reset``: her first observation, and what is harmless of ``info``."""
+        """Meet the next user by ``reset``: her first observation, and the harmless part of ``info``."""
         if self._invited and user_option(options) is None:
             options = {**(options or {}), "user": self._invited.pop(0)}
         observation, info = self.env.reset(seed=seed, options=options)
         return observation, harmless(info)
 
     def run(self, policy: Policy, tapes: NDArray[np.float64], uniforms: NDArray[np.float64] | None) -> Trajectories:
-        """Let users run a policy, compiled: only where ``compiled`` says so."""
+        """Let users run a policy in compiled code; only where ``compiled`` is true."""
         assert self.model is not None  # noqa: S101 - compiled environments have one
         return rollout(self.model.tables, policy, tapes, uniforms)
 
@@ -248,12 +249,12 @@ class Population:
 
 
 def harmless(info: dict[str, Any]) -> dict[str, Any]:
-    """The keys that may pass, and of these no more than that they are true."""
+    """The harmless keys of ``info`` whose value is True."""
     return {key: True for key in HARMLESS if info.get(key) is True}
 
 
 class Recorder:
-    """Writes down one user. What it holds is raw data."""
+    """Records one user's trajectory, which is raw data."""
 
     __slots__ = ("_population", "open", "stage", "trajectory")
 
@@ -268,11 +269,11 @@ class Recorder:
 
     @property
     def state(self) -> int:
-        """Where the user is."""
+        """The current state of the user."""
         return int(self.trajectory.states[0, self.stage])
 
     def begin(self, observation: Any) -> None:
-        """The user arrives."""
+        """Record the first observation of the user."""
         self.open = True
         self.trajectory.states[0, 0] = self._state_in(observation)
 
@@ -290,7 +291,7 @@ class Recorder:
         return state
 
     def step(self, action: int, observation: Any, reward: Any, *, ended: bool) -> None:
-        """One step; the last one closes the episode, padded where it ended early."""
+        """Record one step. The last one closes the episode, which is padded if it ended early."""
         population, stage = self._population, self.stage
         if not 0 <= action < population.n_actions:
             self.open = False

@@ -1,4 +1,4 @@
-"""A release as a model that anything can be trained on. Post-processing: docs/proofs/post-processing.md."""
+"""A release as a model to train any learner on. This is post-processing: docs/proofs/post-processing.md."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["private_model"]
 
 
 def private_model(release: Published, *, padded: bool) -> TabularModel:
-    """The model that a release suggests: projected counts, divided.
+    """The model that is estimated from a release by dividing projected counts.
 
-    A count below its noise says nothing: a state and action seen less than one standard deviation of the noise leads
-    anywhere with equal probability and pays nothing. With ``padded``, the last state is where episodes wait that
-    ended early, which needs no data to be known.
+    A count below its noise is not used: if a state and action were visited less than one standard deviation of the
+    noise, all next states are equally likely and the reward is 0. With ``padded``, the last state is the one in which
+    episodes wait that ended early; it is known without data.
     """
     if not isinstance(release, Release):
-        raise ValueError(  # noqa: TRY004 - no wrong type, but the wrong boundary
+        raise ValueError(  # noqa: TRY004 - the boundary is wrong, not the type
             "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
             "statistic='tabular'."
         )

@@ -1,14 +1,14 @@
-"""Boundaries on disk: a long run survives a restart, and its promise with it.
+"""Saved states of boundaries, with which a long run continues after a restart under the same guarantee.
 
 A state holds raw sums and the position of the noise generators. It is secret, and it may be continued **once**: two
-runs that go on from the same state would put the same noise on different data, and their difference would show the
-data bare. So a state is spent by whoever goes on from it first, be it ``load_state`` or the boundary that saved it.
-That it is spent is written down in its folder, under an identity that copies share.
+runs that continue from the same state would add the same noise to different data, and their difference would reveal the
+data. So the first run that continues from a state spends it, by ``load_state`` or in the boundary that saved it. A file
+in the same folder marks the state as spent, under an identity that all copies of the state share.
 
-A copy that is carried to another folder is not known to be spent. Keep states where only the run can read them.
+A copy in another folder is not known to be spent. Keep states where only the run can read them.
 
-Whoever can write a state can write one whose noise is known. So a state is trusted as code is, unless it was saved with
-a key: then one that anybody else has touched is refused.
+Anyone who can write a state can write one whose noise is known. So trust a state only as you trust code, unless it was
+saved with a key: then a state that was changed by someone without the key is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Loaded", "Saved", "digest", "read", "write"]
 
 FORMAT = 3
 LARGEST = 2**33
-"""Bytes; a file that says it holds more is no state."""
+"""The largest total size of the entries of a file, in bytes. Larger files are refused."""
 
 LEAST_KEY = 16
 
@@ -45,7 +45,7 @@ LABEL = (
     "privacy of everyone in it. It may be continued once."
 )
 OPTIONAL = "ask."
-"""Arrays of this name are there or not: what users were asked for last."""
+"""Prefix of the arrays of the last request to users, which a state may lack."""
 
 _NAME = re.compile("[0-9a-f]{32}")  # of states and boundaries; it becomes the name of a file
 
@@ -73,7 +73,7 @@ class Saved:
     identity: str
 
     def spend(self) -> None:
-        """Write down beside the file that it has been continued, or refuse because it was before."""
+        """Mark the state as continued, by a file beside it. Raises ValueError if there is one already."""
         mark = self.path.with_name(f"{self.identity}.continued")
         try:
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -92,7 +92,7 @@ class Saved:
 def write(
     path: str | os.PathLike[str], state: Mapping[str, Any], arrays: Mapping[str, Any], key: bytes | None
 ) -> Saved:
-    """Write a boundary's state: whole or not at all, readable by its owner alone."""
+    """Write a boundary's state to a file, completely or not at all, readable by its owner only."""
     target, identity = Path(path).resolve(), uuid.uuid4().hex
     meta = {"label": LABEL, "format": FORMAT, "identity": identity, **state}
     text = json.dumps(meta, default=_plain).encode()
@@ -113,7 +113,7 @@ def write(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A state that was read: known names and types, sealed, and not spent yet."""
+    """A state that was read, with known names and types and a valid seal. Reading does not spend it."""
 
     path: Path
     meta: Mapping[str, Any]
@@ -135,12 +135,12 @@ class Loaded:
         arrays: Mapping[str, NDArray[Any]],
         take: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], None],
     ) -> None:
-        """Spend it, and hand it over; or a sentence, and nothing is taken up.
+        """Spend the state, and hand it to a new boundary. If it does not fit, raises ValueError and hands over nothing.
 
         Args:
-            state: That of the new boundary, which it has to fit.
-            arrays: Those of the new boundary.
-            take: Takes them up.
+            state: The state of the new boundary.
+            arrays: The arrays of the new boundary.
+            take: Called with the state and the arrays to restore.
         """
         restored = {**self.meta, "users": _arrays_again(self.meta["users"])}
         restored["sources"] = {role: _arrays_again(source) for role, source in self.meta["sources"].items()}
@@ -150,7 +150,7 @@ class Loaded:
         take(restored, self.arrays)
 
     def _has_arrays(self, wanted: Mapping[str, NDArray[Any]]) -> bool:
-        """Whether every array is there, in its shape."""
+        """Whether every array is there, with its shape and type."""
         mine, optional = self.arrays, {name for name in self.arrays if name.startswith(OPTIONAL)}
         return set(mine) - optional == {name for name in wanted if not name.startswith(OPTIONAL)} and all(
             mine[name].shape == wanted[name].shape and mine[name].dtype == wanted[name].dtype
@@ -158,7 +158,7 @@ class Loaded:
         )
 
     def _has_numbers(self, state: Mapping[str, Any]) -> bool:
-        """Whether counters and generators are those of such a boundary, and fit each other."""
+        """Whether counters and generators are those of such a boundary, and consistent with each other."""
         meta, counters = self.meta, self.meta["counters"]
         if not _has(counters, dict.fromkeys(state["counters"], int)):
             return False
@@ -178,7 +178,7 @@ class Loaded:
 
 
 def read(path: str | os.PathLike[str], key: bytes | None) -> Loaded:
-    """A saved state, without pickle; or a sentence."""
+    """Read a saved state, without pickle. Raises ValueError if it is damaged or its seal is wrong."""
     target = Path(path).resolve()
     arrays, text = _read(target)
     meta = _parsed(target, text)
@@ -192,15 +192,15 @@ def read(path: str | os.PathLike[str], key: bytes | None) -> Loaded:
 
 
 def _seal(text: bytes, arrays: Mapping[str, Any], key: bytes | None) -> NDArray[np.uint8]:
-    """A digest of everything else in the file; with a key, one that nobody makes without it."""
+    """A digest of everything else in the file; with a key, nobody can compute it without the key."""
     if key is not None and not (isinstance(key, bytes) and len(key) >= LEAST_KEY):
         raise ValueError(f"key: give {LEAST_KEY} bytes or more, such as secrets.token_bytes(32), and keep them apart.")
-    found = hmac.new(b"" if key is None else key, text, hashlib.sha256)
+    mac = hmac.new(b"" if key is None else key, text, hashlib.sha256)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(array.tobytes())
-    return np.frombuffer(found.digest(), dtype=np.uint8)
+        mac.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        mac.update(array.tobytes())
+    return np.frombuffer(mac.digest(), dtype=np.uint8)
 
 
 def _read(target: Path) -> tuple[dict[str, NDArray[Any]], bytes]:
@@ -224,7 +224,7 @@ def _read(target: Path) -> tuple[dict[str, NDArray[Any]], bytes]:
 
 
 def _parsed(target: Path, text: bytes) -> dict[str, Any]:
-    """The text of a file: known names of known types, and nothing else."""
+    """The parsed text of a file. Raises ValueError unless it has the known names and types, and nothing else."""
     try:
         meta: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -241,7 +241,7 @@ def _parsed(target: Path, text: bytes) -> dict[str, Any]:
 
 
 def _has(content: Any, wanted: Mapping[str, type]) -> bool:
-    """Whether these names are there, with values of exactly these types, and no others."""
+    """Whether ``content`` has exactly these names, with values of exactly these types."""
     return (
         isinstance(content, dict)
         and set(content) == set(wanted)
@@ -254,27 +254,27 @@ def _damaged(target: Path, error: Exception) -> ValueError:
 
 
 def _fits(mine: Any, theirs: Any) -> bool:
-    """Whether a state is one of a generator of the same kind; tried on one that nobody draws from."""
+    """Whether a state belongs to a generator of the same kind, tested on a generator that is not used."""
     try:
         kind = getattr(np.random, mine["bit_generator"])
         kind(0).state = _arrays_again(theirs)
-    except Exception:  # noqa: BLE001 - whatever it says, it is none
+    except Exception:  # noqa: BLE001 - any error means that it does not fit
         return False
     return bool(theirs["bit_generator"] == mine["bit_generator"])
 
 
 def digest(model: FiniteModel | None) -> str | None:
-    """Tells one known environment from another of the same size."""
+    """A digest that distinguishes known environments of the same size; None for an unknown environment."""
     if model is None:
         return None
-    found = hashlib.sha256()
+    content_hash = hashlib.sha256()
     for array in model.content():
-        found.update(array.tobytes())
-    return found.hexdigest()
+        content_hash.update(array.tobytes())
+    return content_hash.hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and numbers of numpy in the state of a generator, for JSON."""
+    """Convert numpy arrays and whole numbers in the state of a generator for JSON."""
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": str(value.dtype)}
     if not isinstance(value, int | np.integer):

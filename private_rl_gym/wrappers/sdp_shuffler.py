@@ -25,23 +25,23 @@ from private_rl_gym.wrappers.summing import uses_printed_constants
 __all__ = ["SDPShuffler"]
 
 MOST_MESSAGES = 100_000_000
-"""Messages that are made one by one, at most."""
+"""The largest number of messages that are made one by one."""
 
 
 class SDPShuffler(Boundary):
-    """Publishes, batch by batch, sums of bits that a shuffler has mixed: its users' own, and their noise.
+    """Publishes sums of shuffled bits, batch by batch: the bits of users' data and their noise bits.
 
-    Users trust the shuffler to mix and nobody to keep secrets. Each is in one batch. A batch closes when it is full, or
-    by ``publish``; its users then learn how many they are, and noise their bits accordingly. None closes with fewer
-    messages than its promise was made for, so that what the ledger says before users come it says for ever. The last
-    batch takes what would be left over. Releases are sums over all batches so far; ``board.batch`` is the newest batch
-    by itself.
+    Users trust the shuffler to mix their messages, and nobody to keep secrets. Each user is in one batch. A batch
+    closes when it is full, or by ``publish``; its users then learn how many they are, and choose their noise
+    accordingly. No batch closes with fewer messages than the guarantee was made for, so the ledger says the same before
+    and after users come. Users who would be left over join the last batch. Releases are sums over all batches so far;
+    ``board.batch`` is the release of the newest batch alone.
 
     Privacy:
         (epsilon, delta)-shuffle differential privacy under replacing one user: the messages of her batch, in random
-        order, are (epsilon, delta)-DP (docs/proofs/shuffled-bits.md), and no other batch knows of her
-        (docs/proofs/batched.md). Around ``LDPUserSide`` no noise is added: shuffling amplifies what users noised
-        themselves (docs/proofs/shuffle-amplification.md), and the ledger says both.
+        order, are (epsilon, delta)-DP (docs/proofs/shuffled-bits.md), and no other batch depends on her
+        (docs/proofs/batched.md). Around ``LDPUserSide`` no noise is added: shuffling amplifies the privacy of the
+        users' own noise (docs/proofs/shuffle-amplification.md), and the ledger states both guarantees.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -56,22 +56,23 @@ class SDPShuffler(Boundary):
         (1.0, 1e-06)-SDP, replace one user, 50000 users
 
     Args:
-        env: Discrete spaces and a horizon; bare, or reports by ``LDPUserSide``.
-        epsilon: Of a user's whole episode. Around ``LDPUserSide`` it follows from hers.
+        env: An environment with Discrete spaces and a horizon, bare or inside ``LDPUserSide``.
+        epsilon: For a user's whole episode. Around ``LDPUserSide`` it follows from the epsilon there.
         delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
         users: The number of users that may come; by default any number.
-        batch_size: Users in a batch.
-        smallest_batch: Around ``LDPUserSide``, the fewest reports that are ever shuffled together; the promise is made
-            for these. By default ``batch_size``. Fewer leave room for ``publish`` and for users who vanish.
-        calibration: ``"exact"`` for the least noise that does it, or ``"paper"`` for the printed constants, some sixty
-            times wider; the ledger says what they cost.
-        dropout: The share of a batch that may vanish before the shuffle, noise and all, without breaking the promise.
-            If more do (``drop_out``), nothing is published of the batch, and those who are left join the next.
+        batch_size: Number of users in a batch.
+        smallest_batch: Around ``LDPUserSide``, the smallest number of reports that are ever shuffled together; the
+            guarantee is computed for it. By default ``batch_size``. A smaller number leaves room for ``publish`` and
+            for users who vanish.
+        calibration: ``"exact"`` for the least noise that suffices, or ``"paper"`` for the printed constants, whose
+            noise is about sixty times wider. The ledger says what they cost.
+        dropout: The share of a batch that may vanish before the shuffle, with its noise, without breaking the
+            guarantee. If more vanish (``drop_out``), the batch is not published, and the remaining users join the next.
         simulation: ``"aggregate"`` draws the sum of the noise bits, ``"messages"`` makes and permutes every one of
-            them. The law is the same.
-        seed: For experiments that can be repeated; it voids the promise, and the ledger says so.
+            them. Both have the same distribution.
+        seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
-        horizon: Largest number of steps, where the environment does not know it.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "sdp"
@@ -132,7 +133,7 @@ class SDPShuffler(Boundary):
         self._enclose()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
-        """As many noise bits as the promise needs; around reports, what mixing makes of theirs."""
+        """Choose the number of noise bits; around reports, compute the guarantee that shuffling gives them."""
         del apart
         if self._inner is None:
             self._design_bits(statistic)
@@ -194,7 +195,7 @@ class SDPShuffler(Boundary):
     def _design_mixing(self, statistic: Any) -> None:
         epsilon, delta = self._asked_budget
         inner = self._inner
-        assert inner is not None  # noqa: S101 - it was asked about
+        assert inner is not None  # noqa: S101 - design has checked it
         name = type(inner).__name__
         if epsilon is not None:
             raise ValueError(
@@ -239,7 +240,7 @@ class SDPShuffler(Boundary):
         return self._least
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
-        """The first act: every user sends her bits, one for each counter; around reports, her report."""
+        """Add the bits that every user sends, one for each counter; around reports, add her report."""
         if self._inner is not None:
             self._inner.contribute(users, ask, sums)
         elif not self._by_message:
@@ -252,16 +253,16 @@ class SDPShuffler(Boundary):
                 sums += bits
 
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
-        """Who leaves before her time sends bits that are not set; around reports, a report of nothing."""
+        """Add zero bits for users who left early; around reports, add empty reports."""
         if self._inner is not None:
             self._inner.contribute_nothing(users, sums)
         elif self._by_message:
             self._held += [np.zeros_like(sums) for _ in range(users)]
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The second act: with every user's noise bits among them, bits are mixed; what is left of them is their sum.
+        """The values to publish: the sums of all users' bits and noise bits after mixing.
 
-        The mean of all noise is taken off what is published.
+        The mean of the noise is subtracted.
         """
         if self._protocol is None:
             return super().disclose(sums, releases)
@@ -284,14 +285,14 @@ class SDPShuffler(Boundary):
         return np.asarray((mixed - mean) * self.statistic.grid)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """Of one counter: centred bits, many of them."""
+        """The law of the noise in one counter: a sum of many centred bits."""
         if self._protocol is None:
             return super().law(releases, newest=newest)
         variance = float(self._batch_variance[0] if newest else self._noise[0])
         return lambda grid: BoundedError(variance * grid**2, grid)
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """Noise bits of all users of each batch; around reports, the users' own."""
+        """The noise bits of all users of each batch; around reports, the users' own noise."""
         if self._protocol is None:
             return super().noises(batches)
         of_batches = [(size, self._protocol.noise_bits(size)) for size in batches]
@@ -299,12 +300,12 @@ class SDPShuffler(Boundary):
 
     @property
     def _batches(self) -> ShuffledBatches:
-        found = super()._batches
-        assert isinstance(found, ShuffledBatches)  # noqa: S101 - it was opened here
-        return found
+        batches = super()._batches
+        assert isinstance(batches, ShuffledBatches)  # noqa: S101 - _open has made it
+        return batches
 
     def drop_out(self, users: int = 1) -> None:
-        """So many users come, and vanish before the shuffle: nothing of theirs arrives, noise included."""
+        """Let users come and vanish before the shuffle: neither their data nor their noise arrives."""
         count = positive_integer(users, "users", "users who vanish")
         with self._lock:
             self._require_outermost()
@@ -313,17 +314,17 @@ class SDPShuffler(Boundary):
 
     @property
     def closes_early(self) -> bool:
-        """Not where reports hide among each other: fewer of them hide less."""
+        """Whether batches may end early: not around reports, since fewer of them protect each other less."""
         return self._protocol is not None
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The shuffler's and the users'."""
+        """The sources of the users and of the shuffler."""
         if self._inner is not None:
             return super().sources()
         return {"users": self._users_source, "shuffler": self._shuffler}
 
     def noise_terms(self) -> dict[str, Any]:
-        """What was asked for."""
+        """The arguments that determine the noise."""
         return {
             "budget": [None if number is None else float(number) for number in self._asked_budget],
             "calibration": self._paper,
@@ -333,7 +334,7 @@ class SDPShuffler(Boundary):
         }
 
     def noise_arrays(self) -> dict[str, NDArray[Any]]:
-        """The account of all noise bits."""
+        """Variance and mean of all noise bits so far, and the variance in the newest batch."""
         if self._held:
             raise ValueError("A batch of messages is open: close it with publish(), then save.")
         return {"noise": self._noise, "batch_variance": self._batch_variance}

@@ -1,4 +1,4 @@
-"""What every trust boundary refuses, whatever else it does."""
+"""The operations that every trust boundary refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Sealed"]
 
 
 class Sealed(gym.Wrapper[Any, Any, Any, Any]):
-    """A wrapper that shows no pictures of users, and is never copied."""
+    """A wrapper that cannot be rendered, copied or pickled, and gives no access to attributes inside."""
 
     @property
     def render_mode(self) -> None:  # type: ignore[override]
@@ -18,7 +18,7 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any]):
         return
 
     def render(self) -> Any:
-        """Refused: a picture shows a user's data."""
+        """Raise an error: a picture shows a user's data."""
         raise gym.error.Error(
             "A picture shows a user's data, which stays inside the trust boundary. An experimenter may render what "
             "lies inside, with env.unwrapped.render()."
@@ -30,11 +30,12 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any]):
             "spend one budget twice. Build another, or carry one on with save_state and load_state."
         )
 
-    # What lies inside is not asked through the boundary: Stable-Baselines3's Monitor there has methods that answer with
-    # rewards, and `env_method` finds them by these doors. An experimenter keeps what lies inside, and asks that.
+    # Attributes of wrapped environments cannot be reached through the boundary: Stable-Baselines3's Monitor has methods
+    # that return rewards, and `env_method` would find them by the methods below. An experimenter can keep a reference
+    # to the wrapped environment and use that.
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """An attribute of this boundary; what lies inside is not asked."""
+        """An attribute of this boundary; wrapped environments are not searched."""
         try:
             return getattr(self, name)
         except AttributeError:
@@ -48,7 +49,7 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any]):
         return hasattr(self, name)
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Set an attribute of this boundary; what lies inside is not touched."""
+        """Set an attribute of this boundary; wrapped environments are not changed."""
         if not hasattr(self, name):
             if not force:
                 return False

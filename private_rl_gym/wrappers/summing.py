@@ -1,4 +1,4 @@
-"""Options that boundaries share: what is summed, and which calibration."""
+"""Options that boundaries share: the statistic and the calibration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StatisticChoice = Literal["tabular", "linear"] | LinearFeatures
 def exact_statistic(
     population: Population, wanted: Any, *, paper: bool = False, public_start: bool = False
 ) -> Statistic:
-    """The statistic that was asked for, for these users; or a sentence."""
+    """The requested statistic for these users. Raises ValueError if there is none."""
     if isinstance(wanted, str) and wanted == "tabular":
         sizes = population.horizon, population.n_states, population.n_actions
         return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
@@ -57,7 +57,7 @@ def exact_statistic(
 
 
 def uses_printed_constants(calibration: str) -> bool:
-    """Whether the papers' constants are asked for, or a sentence."""
+    """Whether the papers' constants are requested. Raises ValueError for an unknown calibration."""
     if calibration not in ("exact", "paper"):
         raise ValueError(
             f"calibration is {calibration!r}: choose 'exact', or 'paper' for the papers' printed constants."
@@ -66,7 +66,7 @@ def uses_printed_constants(calibration: str) -> bool:
 
 
 def calibration_notes(asked: float, true: float, *, paper: bool, warn: bool = False) -> tuple[str, ...]:
-    """The remark that a ledger adds for the papers' constants, of which ``warn`` also warns."""
+    """The note in the ledger about the papers' constants; with ``warn``, also a warning."""
     if not paper:
         return ()
     if warn:

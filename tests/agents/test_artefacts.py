@@ -117,6 +117,7 @@ def artefacts(folder, printed, refused):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "board"),
     [

@@ -37,6 +37,7 @@ def run(agent):
     return np.array(gaps), np.diff(ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [1, 2, 3, 63, 64, 100, 1_000, 1_023, 1_025, 12_345])
 @pytest.mark.parametrize("first", [None, 1])
 def test_every_user_is_in_one_batch_of_the_agent(users, first):
@@ -80,6 +81,7 @@ def test_at_theory_constants_the_best_policy_stays_active(make, horizon):
         assert np.mean(active) < 0.75 * agent.active.active.size
 
 
+@pytest.mark.slow
 def test_an_eliminator_that_is_too_bold_is_caught():
     """The same check fails where the gap is nothing."""
     failures = 0
@@ -137,6 +139,7 @@ def test_an_early_end_is_no_start():
     assert agent.active.best(agent.refined)[1] == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_board_whoever_came():
     """Users who vanish, or come by another door, are in the board's count and not in the agent's.
 
@@ -215,6 +218,7 @@ def test_agent_and_board_go_on_together_in_either_order(agent_first, tmp_path):
     np.testing.assert_array_equal(again.board.release.m, agents[1].board.release.m)
 
 
+@pytest.mark.slow
 def test_predict_plays_the_best_that_is_known(tmp_path):
     """Not what the next user explores; with an environment, and loaded without one."""
     board = sdp(garnet(), 20_000)
@@ -256,6 +260,7 @@ def test_around_exact_sums_it_is_its_parent():
     np.testing.assert_array_equal(found[0][1].m, found[1][1].m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

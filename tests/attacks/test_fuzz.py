@@ -19,7 +19,7 @@ from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, OpenBillboard
 from tests.attacks.test_doors import rewritten
 from tests.wrappers.stacks import A, H, S, jdp, ldp, river, sdp
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.slow
 SENTENCES = (ValueError, TypeError, BudgetExhausted)
 
 

@@ -70,7 +70,7 @@ def test_threads_spend_the_budget_once(make):
     assert (board.release.users, board.users_left, len(refused)) == (40, 0, 20)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-3, 1e7], ids=["loud", "quiet"])
 @every_board
 def test_interrupts_at_every_line_leave_no_bare_sums_and_count_nobody_twice(make, epsilon):

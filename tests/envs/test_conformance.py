@@ -15,6 +15,7 @@ every_family = pytest.mark.parametrize("case", FAMILIES, ids=name)
 with_and_without_time = pytest.mark.parametrize("observe_time", [False, True])
 
 
+@pytest.mark.slow
 @every_family
 @with_and_without_time
 def test_gymnasium_finds_nothing_wrong(case, observe_time):

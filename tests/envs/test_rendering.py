@@ -39,6 +39,7 @@ def test_text_shows_title_time_place_and_reward(case):
     assert f"[{'#' * min(40, H)}]" in env.render()
 
 
+@pytest.mark.slow
 @every_family
 def test_pixels_change_with_every_step(case):
     id, arguments = case
@@ -52,6 +53,7 @@ def test_pixels_change_with_every_step(case):
     np.testing.assert_array_equal(frames[-1], env.render())  # rendering is no step
 
 
+@pytest.mark.slow
 @every_family
 def test_the_bar_shows_the_time_that_is_left(case):
     id, arguments = case
@@ -82,6 +84,7 @@ def test_the_hard_mdp_shows_where_the_arm_led():
         assert f"arm 2 -> {sign}" in env.render()
 
 
+@pytest.mark.slow
 def test_the_swimmer_is_where_the_state_is():
     """Her cap is the only thing of its colour in the water."""
     env = make("PrivateRL/RiverSwim-v0", "rgb_array", horizon=200)

@@ -17,6 +17,7 @@ def assert_mean_is(expected, returns):
     assert abs(returns.mean() - expected) <= 4 * error + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAMILIES, ids=name)
 def test_monte_carlo_agrees(case):
     id, arguments = case

@@ -102,6 +102,7 @@ def test_printed_constants_are_caught_above_what_they_print_and_below_their_ledg
     assert not report.broken
 
 
+@pytest.mark.slow
 def test_the_shufflers_and_linopts_printed_constants_keep_below_their_ledgers():
     for plan in (
         AuditConfig(Choice("sdp", {"epsilon": 1.0, "delta": 1e-6, "calibration": "paper"}), runs=800),
@@ -112,6 +113,7 @@ def test_the_shufflers_and_linopts_printed_constants_keep_below_their_ledgers():
         assert not report.broken
 
 
+@pytest.mark.slow
 def test_rlsvis_own_noise_is_found_and_stays_below_its_tight_account():
     plan = AuditConfig(
         Choice("open"), agent=Choice("RLSVI", {"constants": "theory"}), users=12, runs=1500, attacks=("stream",)
@@ -128,6 +130,7 @@ def test_a_black_box_sees_an_agent_that_is_not_private():
     assert "Nothing is promised" in report.verdict
 
 
+@pytest.mark.slow
 def test_one_run_sees_much_of_local_reports_and_no_more_than_there_is():
     report = audit(AuditConfig(Choice("ldp", {"epsilon": 4.0}), runs=10_000, attacks=("one-run",)))
     assert 2.0 < report.bound <= 4.0
@@ -196,6 +199,7 @@ def test_a_batch_closed_under_the_promise_of_a_larger_one_is_caught():
     assert (shut.bound, shut.detail) == (0.0, "refused")
 
 
+@pytest.mark.slow
 def test_what_is_broken_would_have_passed_were_it_not():
     """The same audits, of what the broken ones come from."""
     for boundary in (jdp(), jdp(0.0)):
@@ -233,6 +237,7 @@ def test_users_come_in_by_both_doors_with_the_same_releases():
     assert walked[-1] == len(walked) - 1  # how much was published
 
 
+@pytest.mark.slow
 def test_nothing_of_a_user_is_in_a_report():
     report = audit(AuditConfig(jdp(), runs=200))
     said = json.dumps(report.to_dict()) + repr(report.config) + report.verdict
@@ -253,6 +258,7 @@ def half_noise(env, *, users, seed):
     return type("HalfNoise", (JDPBillboard,), {"central": Quarter})(env, 1.0, 0.0, users, seed=seed)
 
 
+@pytest.mark.slow
 def test_a_function_of_somebodys_own_is_audited():
     report = audit(AuditConfig(make=half_noise, runs=1000, users=2))
     assert report.broken
@@ -344,6 +350,7 @@ class FirstUserOnly(LDPUserSide):
         self.statistic.__dict__["_units"] = np.zeros(self.statistic.cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target", [BareVisits, TellTale, BareCheques, LastWord, OneDrawForAllStages, TenTimes, FirstUserOnly]
 )
@@ -361,6 +368,7 @@ class Plain(LDPPerStep):
         return reward
 
 
+@pytest.mark.slow
 def test_a_step_of_somebodys_own_is_audited():
     assert audit(AuditConfig(Choice("per-step", {"epsilon": 1.0}), make=Plain, runs=1000)).broken
     assert not audit(AuditConfig(Choice("per-step", {"epsilon": 1.0}), runs=1000)).broken
@@ -394,6 +402,7 @@ def test_failing_for_one_of_two_users_tells_them_apart():
     assert outcomes == [True, True]
 
 
+@pytest.mark.slow
 def test_a_promise_is_held_against_the_neighbours_that_it_names():
     """With a public start two users begin alike: what they differ in is less, and so is the noise."""
     plan = AuditConfig(jdp(0.0, public_start=True), runs=6000, attacks=("one-release", "late"), horizon=2)
@@ -433,6 +442,7 @@ def test_an_audit_in_which_nothing_ran_has_no_verdict():
         audit(AuditConfig(jdp(), make=FailsAfterAWhile, attacks=("one-release",), runs=200))
 
 
+@pytest.mark.slow
 def test_sums_of_bits_are_never_taken_for_gaussian():
     """Their curve leaves the normal one at its ends: with few bits and many runs, a sound shuffler looked broken."""
     report = audit(AuditConfig(Choice("sdp", {"epsilon": 2.0, "delta": 0.2}), runs=4000))
@@ -448,6 +458,7 @@ class NoNoise(JDPBillboard):
         return sums * self.statistic.grid
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
     """RLSVI's own guarantee is enormous here; the board's is what its noise has to keep."""
     assert audit(AuditConfig(jdp(), make=NoNoise, agent=Choice("RLSVI"), runs=1000)).broken
@@ -481,6 +492,7 @@ def test_what_cannot_be_audited_is_refused_with_a_sentence(options, said):
         audit(AuditConfig(**options))
 
 
+@pytest.mark.slow
 def test_any_tabular_environment_may_be_audited():
     river = Choice("PrivateRL/RiverSwim-v0", {"horizon": 3})
     report = audit(AuditConfig(environment=river, runs=400))
@@ -496,6 +508,7 @@ def typed(*words):
     return CliRunner().invoke(app, ["audit", "--engine", "serial", *words])
 
 
+@pytest.mark.slow
 def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
     done = typed("--runs", "400", "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
@@ -521,12 +534,14 @@ def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
     assert (told["attacks"], told["claim"], told["config"]) == (report["attacks"], report["claim"], report["config"])
 
 
+@pytest.mark.slow
 def test_a_broken_claim_has_an_exit_code_of_its_own(tmp_path):
     done = typed("--target", BROKEN + "SharedNoise", "--runs", "400", "--out", str(tmp_path))
     assert done.exit_code == 3
     assert "BROKEN" in done.output
 
 
+@pytest.mark.slow
 def test_what_is_typed_again_is_the_same_audit(tmp_path):
     words = [
         "--boundary",
@@ -569,6 +584,7 @@ def test_the_command_refuses_with_a_sentence(words, said):
     assert "Traceback" not in done.output
 
 
+@pytest.mark.slow
 def test_an_infinite_claim_is_no_number_in_json(tmp_path):
     done = typed("--boundary", "open", "--agent", "UCBVI", "--runs", "400", "--json", "--out", str(tmp_path))
     report = json.loads(done.output)

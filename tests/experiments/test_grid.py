@@ -186,6 +186,7 @@ def test_streams_are_derived_from_the_configuration():
     assert replace(CELL, base="another", axes={"users": 3}).key == CELL.key
 
 
+@pytest.mark.slow
 def test_a_cell_is_the_same_in_another_process(tmp_path):
     code = (
         "import json; from private_rl_gym.experiments.grid import *;"

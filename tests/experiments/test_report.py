@@ -48,6 +48,7 @@ def drawn(tmp_path_factory):
     return store, folder / "out", draw_all(GRID, store, folder / "out")
 
 
+@pytest.mark.slow
 def test_curves_are_means_with_confidence(drawn):
     curves = {curve.label: curve for curve in summarize(drawn[0].read(GRID.cells))}
     assert list(curves) == GRID.labels
@@ -74,6 +75,7 @@ def test_tables_hold_the_same_numbers(drawn):
     assert r"\%" not in markdown
 
 
+@pytest.mark.slow
 def test_every_figure_is_there_in_every_format_and_is_the_same_again(drawn, tmp_path):
     store, out, paths = drawn
     assert {path.name for path in paths} == {

@@ -138,6 +138,7 @@ def test_a_gaussian_is_judged_close_to_what_it_is():
     assert (np.diff(found.curve[:, 0]) >= 0.0).all()
 
 
+@pytest.mark.slow
 def test_worlds_that_are_the_same_are_told_apart_as_rarely_as_the_bound_says():
     """200 audits of nothing, with scores that overfit: at 5 %, 10 alarms are expected at most, and 23 never seen."""
     alarms = 0

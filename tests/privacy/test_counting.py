@@ -64,6 +64,7 @@ def test_error_at_fifty_thousand_releases(mechanism, law, specified):
     assert measured == pytest.approx(exact, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 10, 11, 12, 40, 100, 1_000, 50_000, 200_000, 1_000_000])
 def test_blt_is_within_a_percent_of_the_square_root(steps):
     k = np.arange(1, steps)

@@ -52,6 +52,7 @@ def exact_delta(bits, bias, moved, epsilon):
     return float((total * gain).sum()) + max(0.0, 1 - kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", [False, True], ids=["exact", "paper"])
 @pytest.mark.parametrize("users", [10, 1_000, 100_000])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 4.0])
@@ -68,6 +69,7 @@ def test_the_shuffled_view_costs_no_more_than_the_claim(epsilon, users, paper):
         assert exact_delta(users * lower.each, lower.bias, moved, epsilon) > 1.2 * DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "users"), [(1.0, 1_000), (4.0, 1_000), *((e, 100_000) for e in (0.1, 0.5, 1.0, 4.0))]
 )
@@ -99,6 +101,7 @@ def test_exact_noise_is_a_twentieth_of_the_papers():
     assert math.sqrt(exact / same) < 1 / 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [1, 3, 1_000, 5_724, 5_725, 5_726, 50_000])
 def test_noise_does_not_depend_on_how_it_is_shared_out(users):
     bits = BinarySums(40, 1.0, DELTA).noise_bits(users)
@@ -141,6 +144,7 @@ def test_messages_are_permuted():
     assert seen.max() < 600
 
 
+@pytest.mark.slow
 def test_amplification_is_that_of_the_specification():
     assert closed_form_epsilon(4.0, 100_000, DELTA) == pytest.approx(0.54, abs=0.006)
     assert amplified_epsilon(4.0, 100_000, DELTA) == pytest.approx(0.118, abs=0.001)  # 0.17 by theorem 3.2 of 2021
@@ -167,6 +171,7 @@ def test_amplification_of_next_to_no_noise_is_none(local, users, delta):
     assert claimed <= local
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize(("horizon", "epsilon"), [(1, 15.0), (1, 12.0), (3, 40.0), (20, 1.0)])
 def test_the_papers_constants_cost_what_is_stated_for_any_number_of_users(horizon, epsilon, dropout):

@@ -54,6 +54,7 @@ def test_a_whole_episode_costs_exactly_epsilon(epsilon, horizon):
     assert np.abs(ratios).max() == pytest.approx(epsilon)
 
 
+@pytest.mark.slow
 def test_the_sampler_has_that_law():
     """A user who stays in one state and earns a third: p > 1e-6, and 1.3 times epsilon is noticed."""
     horizon, n_states, epsilon = 4, 3, 9.0

@@ -1,7 +1,7 @@
 """Pictures of users, in text, pixels and windows.
 
-* ``Path`` - what has happened to a user so far
-* ``Scene`` - how a family looks; ``GraphScene`` (any model), ``RiverScene``, ``HardScene``
+* ``Path`` - the steps of a user so far
+* ``Scene`` - the drawing of a family; ``GraphScene`` (any model), ``RiverScene``, ``HardScene``
 * ``text``, ``picture``, ``Window`` - a scene as a string, as an array of pixels, on a screen
 
 Pixels need pygame (``pip install private-rl-gym[rendering]``), which is imported when the first one is drawn.

@@ -1,4 +1,4 @@
-"""Drawing with pygame, smoothly: everything is painted at twice its size and scaled down."""
+"""Smooth drawing with pygame: everything is painted at twice its size and scaled down."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACTIONS: tuple[Color, ...] = (
     (178, 140, 0),
     (70, 160, 220),
 )
-"""Colours of the actions, told apart also by people who are colour-blind."""
+"""Colours of the actions, which colour-blind people can distinguish too."""
 
 
 def _pygame() -> Any:
@@ -48,7 +48,7 @@ def _pygame() -> Any:
 
 
 class Canvas:
-    """A sheet of 720 x 360 units to paint on, of which a scene has the part from ``top`` to ``bottom``."""
+    """An area of 720 x 360 units to paint on; scenes use the part from ``top`` to ``bottom``."""
 
     width, height = WIDTH, HEIGHT
     top, bottom = 72, HEIGHT - 44
@@ -105,7 +105,7 @@ class Canvas:
         self._pygame.draw.polygon(self._surface, color, [(x * SCALE, y * SCALE) for x, y in corners])
 
     def write(self, words: str, place: Point, size: int = 16, color: Color = INK, align: str = "left") -> None:
-        """Words, with the middle of their left end, center or right end at ``place``."""
+        """Words whose left end, center or right end is at ``place``, at middle height."""
         font = self._pygame.font.Font(None, round(size * 1.4) * SCALE)
         image = font.render(words, True, color)
         anchor = {"left": "midleft", "center": "center", "right": "midright"}[align]
@@ -130,7 +130,7 @@ def _paint(scene: Scene, path: Path) -> Any:
 
 
 def _paint_time(canvas: Canvas, stage: int, horizon: int) -> None:
-    """A bar of H parts: those gone in ink, those left in grey."""
+    """A bar of H parts, dark for past steps and grey for steps that are left."""
     left, width, gap = 24.0, WIDTH - 48.0, 2.0 if horizon <= 80 else 0.0
     part = width / horizon
     for h in range(horizon):
@@ -154,7 +154,7 @@ class Window:
         self._surface: Any = None
 
     def show(self, scene: Scene, path: Path) -> None:
-        """Show a scene, and wait for a frame's time."""
+        """Show a scene, and wait for the time of one frame."""
         display = self._pygame.display
         if not display.get_init() or display.get_surface() is not self._surface:  # not open, or closed by another env
             display.init()

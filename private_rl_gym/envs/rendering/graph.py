@@ -1,4 +1,4 @@
-"""Any model, as a graph: states around a circle, and where the actions lead from here."""
+"""A graph of any model: states around a circle, and the outcomes of actions in the current state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAID = 3  # successors that fit in a line of the list
 
 
 class GraphScene(Scene):
-    """States as dots, the current one lit, with an arrow for each likely outcome of each action."""
+    """States as dots, the current one highlighted, with an arrow for each likely outcome of each action."""
 
     def line(self, path: Path) -> str:
         """The states as a row, or the number of the current one."""
@@ -25,7 +25,7 @@ class GraphScene(Scene):
         return " ".join(f"[{s}]" if s == path.state else str(s) for s in range(S))
 
     def paint(self, canvas: Canvas, path: Path) -> None:
-        """States, outcomes from here, the last step, and the actions in words."""
+        """Paint the states, the possible outcomes, the last step, and a list of the actions."""
         model = self.model
         S, here = model.n_states, path.state
         dot = 13.0 if S <= CIRCLE else max(1.5, min(6.0, 110 / math.sqrt(S)))
@@ -44,7 +44,7 @@ class GraphScene(Scene):
             canvas.circle(self._place(canvas, here), dot + 4, ACCENT, outline=PAPER)
 
     def _paint_outcomes(self, canvas: Canvas, path: Path, dot: float) -> None:
-        """From here, one colour for each action: arrows as thick as they are likely, and a list beside them."""
+        """Outcomes in the current state, one colour for each action: arrows, thicker if more likely, and a list."""
         model = self.model
         P = model.outcomes(path.stage, path.state)
         r = model.rewards[path.stage % len(model.rewards), path.state]

@@ -1,4 +1,4 @@
-"""The hard instances: bandits side by side, and the two ends that they lead to."""
+"""Scenes of the hard instances: start states, arms, and the two end states."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MOST = 8  # start states, and arms, that fit on the sheet
 
 
 class HardScene(Scene):
-    """Start states on the left, the arms of this user's one in the middle, plus and minus on the right."""
+    """Start states on the left, the arms of the user's start state in the middle, plus and minus on the right."""
 
     def action_name(self, action: int) -> str:
-        """What the user does."""
+        """The action of the user, as a phrase."""
         return f"arm {action}"
 
     def line(self, path: Path) -> str:
-        """The start state, the arm, and where it led."""
+        """The start state, the arm and the end state."""
         n = self.model.n_states - 2
         if not path.actions:
             return f"start state {path.states[0]} of 0..{n - 1} -> which of {self.model.n_actions} arms?"
@@ -26,7 +26,7 @@ class HardScene(Scene):
         return f"start state {path.states[0]} of 0..{n - 1} -> arm {path.actions[0]} -> {end}"
 
     def paint(self, canvas: Canvas, path: Path) -> None:
-        """Columns from left to right: who arrives, what can be done, how it ends."""
+        """Paint columns from left to right: start states, arms, end states."""
         n, arms = self.model.n_states - 2, self.model.n_actions
         start, chosen = path.states[0], path.actions[0] if path.actions else None
         column = _window(n, start)

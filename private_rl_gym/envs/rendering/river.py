@@ -1,4 +1,4 @@
-"""The river: two banks, the water in between, and the swimmer."""
+"""The scene of a river: two banks, the water in between, and the swimmer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RiverScene(Scene):
     """A river seen from above, flowing from right to left."""
 
     def action_name(self, action: int) -> str:
-        """What the swimmer does."""
+        """The action of the swimmer, as a phrase."""
         return "swims right" if action else "swims left"
 
     def line(self, path: Path) -> str:
@@ -34,7 +34,7 @@ class RiverScene(Scene):
         return f"[left bank pays {left:g}] {places} [right bank pays {right:g}]"
 
     def paint(self, canvas: Canvas, path: Path) -> None:
-        """Banks, water, places, current, swimmer."""
+        """Paint banks, water, places, current and swimmer."""
         S = self.model.n_states
         top, height = canvas.top, canvas.bottom - canvas.top
         right_edge = canvas.width - BANK
@@ -59,7 +59,7 @@ class RiverScene(Scene):
         return float(self.model.rewards[0, 0, 0]), float(self.model.rewards[0, -1, 1])
 
     def _paint_waves(self, canvas: Canvas, place: float) -> None:
-        """Arrows against the swimmer: the current."""
+        """Paint the current, as arrows against the swimmer."""
         reach = min(30.0, place * 0.6)
         for row, y in enumerate(range(canvas.top + 26, canvas.bottom - 34, 44)):
             for s in range(self.model.n_states):

@@ -1,4 +1,4 @@
-"""What a picture shows, and the words around it."""
+"""The content of pictures, and the text around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Path", "Scene", "text"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Path:
-    """What has happened to a user so far. Raw user data, so without a ``repr``."""
+    """The steps of a user so far. This is raw user data, so it has no ``repr``."""
 
     states: tuple[int, ...]  # [h], one more than actions
     actions: tuple[int, ...]  # [h]
@@ -28,34 +28,34 @@ class Path:
         return cls((state,), (), ())
 
     def then(self, action: int, reward: float, state: int) -> Path:
-        """This path, one step on."""
+        """This path with one more step."""
         return Path((*self.states, state), (*self.actions, action), (*self.rewards, reward))
 
     @property
     def state(self) -> int:
-        """Where the user is."""
+        """The current state of the user."""
         return self.states[-1]
 
     @property
     def stage(self) -> int:
-        """How many steps she has taken."""
+        """Number of steps that she has taken."""
         return len(self.actions)
 
     @property
     def total(self) -> float:
-        """What she has earned."""
+        """Sum of her rewards."""
         return sum(self.rewards)
 
 
 class Scene(ABC):
-    """How a family of models is drawn: the part below the title and the time that is left."""
+    """The drawing of a family of models: the part below the title and the bar of the time left."""
 
     def __init__(self, model: FiniteModel, title: str) -> None:
         self.model = model
         self.title = title
 
     def action_name(self, action: int) -> str:
-        """What the user does, as a phrase."""
+        """The action of the user, as a phrase."""
         return f"action {action}"
 
     @abstractmethod

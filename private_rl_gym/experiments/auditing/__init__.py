@@ -1,10 +1,11 @@
 """Audits of stacks and agents, as ``private-rl-gym audit`` runs them.
 
 * ``config`` - a stack, the attacks on it, and how it is built
-* ``users`` - two sequences of users that differ in one
-* ``mechanisms``, ``learners``, ``coins`` - views of boundaries, of agents, of a single run; ``doors`` - doors to try
-* ``audit`` - attacks, run and judged; ``report`` - claim, bounds, verdict
-* ``everything`` - all boundaries, mechanisms and calibrations
+* ``users`` - two sequences of users that differ in one user
+* ``mechanisms``, ``learners``, ``coins`` - attacks on boundaries, on agents, and on a single run
+* ``doors`` - requests that a sound boundary refuses
+* ``audit`` - runs attacks and judges them; ``report`` - claim, bounds, verdict
+* ``everything`` - audits of all boundaries, mechanisms and calibrations
 
 The mathematics is in :mod:`private_rl_gym.privacy.audit`.
 """

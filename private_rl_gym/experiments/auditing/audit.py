@@ -1,8 +1,8 @@
 """Audits: claim, attacks, verdict, as ``private-rl-gym audit`` runs them.
 
-The claim is what the ledger of the stack says (or the agent's own guarantee, where its noise is what protects). Each
-attack runs the stack in two worlds that differ in one user, and bounds epsilon from below; all bounds of an audit hold
-together with the stated confidence. A bound above the claim breaks it. Proofs: docs/proofs/audit.md.
+The claim is the guarantee in the ledger of the stack (or the agent's own guarantee, if its noise is the protection).
+Each attack runs the stack in two worlds that differ in one user, and bounds epsilon from below; all bounds of an audit
+hold together with the stated confidence. A bound above the claim disproves it. Proofs: docs/proofs/audit.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 __all__ = ["Attack", "Report", "Result", "audit", "game"]
 
 PIECES = 8
-"""Pieces into which the runs of one world are cut."""
+"""Number of pieces into which the runs of one world are divided."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Attack:
 
     @property
     def users(self) -> int:
-        """How many come."""
+        """Number of users."""
         if self.kind == "one-run":
             return self.config.runs // 10
         times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2, "hostile": 0, "early": 0}[self.kind]
@@ -55,7 +55,7 @@ class Attack:
 
     @property
     def runs(self) -> int:
-        """Of each world."""
+        """Number of runs of each world."""
         return self.config.runs if self.kind in ("one-release", "stream", "late") else max(200, self.config.runs // 5)
 
     @property
@@ -74,7 +74,7 @@ class Attack:
 
 
 def game(attack: Attack) -> Game:
-    """The game behind an attack, prepared."""
+    """Prepare the game of an attack."""
     config, make = attack.config, maker(attack.config)
     shared = {"kind": config.neighbours, "seed": config.seed}
     if attack.kind in ("hostile", "early"):
@@ -99,7 +99,7 @@ def game(attack: Attack) -> Game:
 
 
 def _own_noise_protects(thing: Any) -> bool:
-    """Whether it is an agent's own noise that promises something, and not its boundary."""
+    """Whether the guarantee comes from an agent's own noise, and not from its boundary."""
     return isinstance(thing, Agent) and thing.secret_randomness and not math.isfinite(board_of(thing).ledger.epsilon)
 
 
@@ -117,17 +117,17 @@ class Piece:
 
     @property
     def key(self) -> str:
-        """A name that no other piece has."""
+        """A unique name."""
         return f"{digest(self.attack.config.to_dict()).hex()[:16]}-{self.attack.kind}-{self.world}-{self.first}"
 
 
 def play(piece: Piece) -> NDArray[np.float64]:
-    """The numbers that were seen."""
+    """Run a piece, and return the numbers that the attack sees."""
     return game(piece.attack).runs(piece.world, piece.first, piece.count)
 
 
 def fitting(config: AuditConfig) -> tuple[str, ...]:
-    """The attacks that are tried if nothing is said: one release, a stream, and the agent's choices if there is one."""
+    """The attacks to run: by default those that fit, such as one release, a stream, and an agent's choices."""
     if config.attacks:
         return config.attacks
     if per_step(config.boundary):
@@ -149,12 +149,12 @@ def fitting(config: AuditConfig) -> tuple[str, ...]:
 def audit(
     config: AuditConfig, engine: Engine | None = None, told: Callable[[int, int], None] = lambda *_: None
 ) -> Report:
-    """Attack, and judge.
+    """Run the attacks, and judge the claim.
 
     Args:
-        config: What is audited, and how.
-        engine: Where runs are done; in this process, if nothing is said.
-        told: Called with the number of runs that are done, and of all.
+        config: The stack, and the attacks on it.
+        engine: The engine for the runs; by default, this process.
+        told: Called with the number of finished runs, and of all runs.
 
     Example:
         >>> from private_rl_gym.experiments.auditing import AuditConfig, audit
@@ -169,7 +169,7 @@ def audit(
         attack = Attack(config, kind)
         prepared = None if kind == "one-run" else _prepared(attack)
         games[replace(attack, chosen=getattr(prepared, "chosen", None))] = prepared
-    # A door that is shut is no bet: it takes no share of what all bounds together may fail by.
+    # A request that is refused gives no bound: it takes no share of the probability that a bound fails.
     shut = {attack for attack, prepared in games.items() if isinstance(prepared, Door) and not prepared.open}
     failure = (1.0 - config.confidence) / max(1, len(games) - len(shut))
     many = [attack for attack, prepared in games.items() if prepared is not None and attack not in shut]
@@ -213,7 +213,7 @@ def _prepared(attack: Attack) -> Game:
         return game(attack)
     except GridError:
         raise
-    except Exception as error:  # noqa: BLE001 - somebody's own code may raise anything
+    except Exception as error:  # noqa: BLE001 - other code may raise anything
         raise GridError(f"{attack.title}: {type(error).__name__}: {error}") from None
 
 
@@ -228,13 +228,13 @@ def _one_run(attack: Attack, failure: float) -> Result:
     config, make, env = attack.config, maker(attack.config), environment_of(attack.config, 1)
     thing = make(env, 1, 0, config.statistic)
     statistic = type(thing).statistic if isinstance(thing, Agent) else config.statistic
-    found = guess_coins(env, make, attack.users, config.neighbours, config.seed, failure, statistic)
-    return Result(attack.kind, attack.title, attack.users, found.guarantee, found.epsilon, None, None, found.sentence)
+    coins = guess_coins(env, make, attack.users, config.neighbours, config.seed, failure, statistic)
+    return Result(attack.kind, attack.title, attack.users, coins.guarantee, coins.epsilon, None, None, coins.sentence)
 
 
-def _result(attack: Attack, claim: Guarantee, found: Finding) -> Result:
-    event = found.best
+def _result(attack: Attack, claim: Guarantee, finding: Finding) -> Result:
+    event = finding.best
     detail = (
         f"{event.score}: {event.hits:,} of {event.trials[0]:,} runs against {event.alarms:,} of {event.trials[1]:,}"
     )
-    return Result(attack.kind, attack.title, attack.users, claim, found.epsilon, found.gaussian, found, detail)
+    return Result(attack.kind, attack.title, attack.users, claim, finding.epsilon, finding.gaussian, finding, detail)

@@ -1,4 +1,4 @@
-"""An audit from a single run: many users, each of whom was one of two by the toss of a coin.
+"""An audit from a single run of many users, where the toss of a coin makes each of them one of two candidates.
 
 Steinke, Nasr, Jagielski: Privacy Auditing with One (1) Training Run, 2023. Proof: docs/proofs/audit.md.
 """
@@ -23,7 +23,7 @@ from private_rl_gym.privacy.noise import AdditiveNoise, Noises
 __all__ = ["Guessed", "guess_coins"]
 
 SHARE = 4
-"""One coin of so many is guessed: those of which most can be seen."""
+"""One coin in this number is guessed: those with the strongest evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Guessed:
 
     @property
     def sentence(self) -> str:
-        """For whoever reads the report."""
+        """The outcome as a sentence, for reports."""
         return f"{self.correct:,} of {self.guesses:,} guesses were right, among {self.users:,} users"
 
 
 def guess_coins(
     env: gym.Env[Any, Any], make: Maker, users: int, kind: str, seed: int, failure: float, statistic: str = "tabular"
 ) -> Guessed:
-    """Serve users whose coins were tossed, and guess the coins from what was published after each of them."""
+    """Serve users who were chosen by coins, and guess the coins from the releases or reports after each user."""
     both = Users(env, make, users=users, place=0, kind=kind, seed=seed)
     board: Any = board_of(both.built(0, 0, statistic))
     if board.guarantee.model is TrustModel.SDP or board.batch_size != 1:
@@ -90,7 +90,7 @@ def _coins_of_a_stream(
     moved: NDArray[np.float64],  # what the other side adds
     noises: Noises,
 ) -> NDArray[np.float64]:
-    """The best linear estimate of every coin: all of them are in the later releases, and all noise is known by law."""
+    """The best linear estimate of every coin: all later releases depend on it, and the law of all noise is known."""
     users = len(releases)
     arrived = np.tril(np.ones((users, users)))
     covariance = np.zeros((users, users))
@@ -102,5 +102,5 @@ def _coins_of_a_stream(
     middle = np.outer(np.arange(1.0, users + 1.0), base + moved / 2.0)
     along = (releases - middle) @ moved / far  # one number a release; its noise has this covariance
     signal = far / 2.0 * arrived
-    found: NDArray[np.float64] = signal.T @ np.linalg.solve(signal @ signal.T + covariance, along)
-    return found
+    estimates: NDArray[np.float64] = signal.T @ np.linalg.solve(signal @ signal.T + covariance, along)
+    return estimates

@@ -22,32 +22,33 @@ from private_rl_gym.wrappers import Boundary, LDPPerStep
 __all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
 
 ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
-"""The attacks that there are.
+"""Names of all attacks.
 
-White box on one user's release, on a stream after her, on one before her; an agent; one run; policies with actions that
-there are not; a batch closed early.
+In this order: white box on one user's release, on a stream after her, on a stream before her; black box on an agent;
+one run; policies with actions that do not exist; a batch that is closed early.
 """
 
 
 @dataclass(frozen=True)
 class AuditConfig:
-    """A stack and attacks on it: an audit is a pure function of this.
+    """A stack and attacks on it: an audit is a pure function of this configuration.
 
     Attributes:
-        boundary: Its name and options; ``per-step`` is ``LDPPerStep``.
-        inside: A boundary inside that one, if there is one.
-        agent: Who learns, for the black box; None for mechanisms alone.
-        environment: Whose users come; by default two rooms, in which two users may share no count.
-        target: A boundary or agent of somebody's own, as ``module:object``.
-        statistic: What the boundary sums, for audits without an agent.
-        horizon: Of the two rooms.
-        users: How many come in the stream; twice as many to the agent.
-        runs: Of each world, for white boxes; a fifth of them for the black box, and as many users in the one run.
-        attacks: What is tried, of ``ATTACKS``; by default all that fit.
-        neighbours: How the two users are found.
-        confidence: With which all bounds together hold.
-        seed: Of everything that is drawn.
-        make: In place of a target's name, the object itself.
+        boundary: Name and options of the boundary; ``per-step`` is ``LDPPerStep``.
+        inside: A boundary inside that one, or None.
+        agent: The agent that learns, for the black box; None to audit mechanisms alone.
+        environment: The environment of the users; by default two rooms, in which two users may share no count.
+        target: A boundary or agent from other code, as ``module:object``.
+        statistic: The statistic that the boundary sums, for audits without an agent.
+        horizon: Number of steps in the two rooms.
+        users: Number of users in the stream; the agent meets twice as many.
+        runs: Number of runs of each world for white boxes. A fifth of it is that for the black box, and a tenth of it
+            the number of users in the one run.
+        attacks: The attacks to run, of ``ATTACKS``; by default those that fit.
+        neighbours: The method that chooses the two users.
+        confidence: The probability with which all bounds hold together.
+        seed: Seed of all random draws.
+        make: The target itself, in place of its name.
     """
 
     boundary: Choice = field(default_factory=lambda: Choice("jdp", {"epsilon": 1.0, "delta": 1e-6}))
@@ -74,7 +75,7 @@ class AuditConfig:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> AuditConfig:
-        """The configuration that ``to_dict`` wrote down."""
+        """The configuration in a dictionary that ``to_dict`` has made."""
         if not isinstance(content, Mapping):
             raise GridError("The configuration of an audit is a table: one that an audit wrote down.")
         fields = dict(content)
@@ -95,7 +96,7 @@ class AuditConfig:
         return config
 
     def _check_types(self) -> None:
-        """Refuse values of another kind than what was written down."""
+        """Refuse values of a wrong type."""
         kinds: dict[str, tuple[type, ...]] = {
             **dict.fromkeys(("horizon", "users", "runs", "seed"), (int,)),
             **dict.fromkeys(("statistic", "neighbours"), (str,)),
@@ -118,7 +119,7 @@ class AuditConfig:
         return hash((digest(self.to_dict()), id(self.make)))
 
     def check(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse values that cannot be run."""
         self._check_types()
         for name in self.attacks:
             if name not in ATTACKS:
@@ -142,7 +143,7 @@ def _plain_value(value: Any) -> bool:
 
 
 def target_of(config: AuditConfig) -> Any:
-    """The target, if there is one."""
+    """The target, or None."""
     if config.make is not None:
         return config.make
     if config.target is None:
@@ -151,7 +152,7 @@ def target_of(config: AuditConfig) -> Any:
     if not colon:
         raise GridError(f"target is {config.target!r}: write it as module:object.")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a module beside whoever calls
+        sys.path.insert(0, str(Path.cwd()))  # a module in the current folder
     try:
         target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
@@ -165,7 +166,7 @@ def target_of(config: AuditConfig) -> Any:
 
 
 def is_kind(kind: Any, base: type) -> bool:
-    """Whether something is a class of that kind."""
+    """Whether ``kind`` is a class, and a subclass of ``base``."""
     return inspect.isclass(kind) and issubclass(kind, base)
 
 
@@ -212,7 +213,7 @@ def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, see
             env, seed=seed, **{k: v for k, v in options.items() if not (k == "delta" and v == 0.0)}
         )
     name = BOUNDARIES.find(choice.name, "boundary").name
-    if kind is not None:  # somebody's own: treated as what it comes from
+    if kind is not None:  # from other code: treated like the class that it inherits from
         name = next((known for known, entry in BOUNDARIES.items() if issubclass(kind, entry.kind)), name)
     wrapper = kind or BOUNDARIES[name].kind
     if name == "sdp":
@@ -230,7 +231,7 @@ def per_step(choice: Choice) -> bool:
 
 
 def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
-    """The environment whose users come; in the two rooms for so many stages at least."""
+    """The environment of the users; the two rooms have at least ``stages`` stages."""
     if config.environment is None:
         return two_rooms(max(config.horizon, stages), n_actions)
     entry = ENVIRONMENTS.find(config.environment.name, "environment")  # a name, never a module to import

@@ -1,9 +1,10 @@
-"""Doors that an honest server leaves alone, and that a sound boundary keeps shut.
+"""Doors: requests that an honest server never makes, and that a sound boundary refuses.
 
-* ``Hostile`` - policies whose actions there are not, which would reach into counts that are noised for less
-* ``Early`` - a batch that is closed before as many users have come as the promise was made for
+* ``Hostile`` - policies with actions that do not exist, which would change counts whose noise is meant for less
+* ``Early`` - a batch that is closed before it has the number of users that its guarantee assumes
 
-A boundary that refuses them has passed. Where one is open, what comes through is held against the claim.
+A boundary that refuses them passes. If one is accepted (an open door), everything published after it is held against
+the claim.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from private_rl_gym.privacy.audit.neighbours import Neighbours
 __all__ = ["Door", "Early", "Hostile"]
 
 MANY = 20_000
-"""So many users a boundary is built for, of whom a few come."""
+"""Number of users that a boundary is built for, of whom only a few come."""
 
 OUTSIDE = (-1, -2)
-"""Actions that there are not. Larger ones would reach outside of memory, where a boundary lets them pass."""
+"""Actions that do not exist. Larger ones would leave the memory of an array if a boundary accepted them."""
 
 
 class Door(ABC):
-    """White box: something that is refused by a sound boundary; and if not, everything that it publishes then."""
+    """White box: a request that a sound boundary refuses; if it is accepted, everything published after it."""
 
     gaussian = False
     population: ClassVar[int | None] = None
-    """How many users the boundary is built for; by default as many as come."""
+    """Number of users that the boundary is built for; None for the number of users who come."""
 
     def __init__(
         self, env: gym.Env[Any, Any], make: Maker, *, users: int, kind: str, seed: int, statistic: str
@@ -56,15 +57,15 @@ class Door(ABC):
         return board_of(self._users.built(world, number, self._statistic))
 
     def _arranged(self, pair: Neighbours) -> Neighbours:
-        """The two sequences of users, as they come to this door."""
+        """The two sequences of users, adapted to this request."""
         return pair
 
     @abstractmethod
     def _through(self, board: Any, tapes: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Everything that is published if these users come and the door is tried; None where it is shut."""
+        """Everything that is published if these users come and the request is made; None if it is refused."""
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """The numbers that came through, and whether anything did."""
+        """The published numbers of each run, and 1 if the request was accepted or 0 if it was refused."""
         tapes = self._pair.world(world)[: self._come]
         rows = np.zeros((count, self._length + 1))
         for row, number in zip(rows, range(first, first + count), strict=True):
@@ -75,10 +76,10 @@ class Door(ABC):
 
 
 class Hostile(Door):
-    """Policies that are not what they say: tables that nobody checked, with actions that there are not."""
+    """Policies with unchecked tables, whose actions do not exist."""
 
     def _arranged(self, pair: Neighbours) -> Neighbours:
-        """Everybody starts in the first state: what is in front of its cells belongs to other sums."""
+        """Let everybody start in the first state, because the cells in front of its own belong to other sums."""
         tapes, other = pair.tapes.copy(), pair.other.copy()
         tapes[:, 0] = other[0] = 0.0
         return Neighbours(tapes, other, pair.place)
@@ -100,7 +101,7 @@ class Hostile(Door):
 
 
 class Early(Door):
-    """A batch that is closed while there is hardly anyone in it to hide among."""
+    """A batch that is closed with too few users in it to hide any one of them."""
 
     population = MANY
 

@@ -1,6 +1,6 @@
 """Every boundary, mechanism and calibration, audited at several epsilons.
 
-At 95 % confidence one audit in twenty may raise a false alarm. How many do is held against that.
+At 95 % confidence one audit in twenty may raise a false alarm. The number of alarms is compared with that.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ CASES: dict[str, dict[str, Any]] = {
         "users": 12,
     },
 }
-"""Stacks by name; epsilon is put in."""
+"""Stacks by name, in which every audit sets its own epsilon."""
 
 
 def everything(
@@ -93,18 +93,18 @@ def everything(
 
 
 def _plan(case: dict[str, Any], epsilon: float, runs: int, seed: int) -> AuditConfig:
-    found = dict(case)
+    parts = dict(case)
     for part in ("boundary", "inside", "agent"):
-        if part not in found:
+        if part not in parts:
             continue
-        name, options = found[part]
+        name, options = parts[part]
         options = dict(options)
         if part == "agent" and name == "RLSVI":
-            options["variance_scale"] = 4.0 / epsilon**2  # its epsilon is what its noise makes of it
+            options["variance_scale"] = 4.0 / epsilon**2  # its epsilon follows from its noise
         elif part != "agent" and name != "open" and options.get("epsilon", 0.0) is not None:
             options["epsilon"] = epsilon
-        found[part] = Choice(name, {key: value for key, value in options.items() if value is not None})
-    return AuditConfig(**found, runs=runs, seed=seed)
+        parts[part] = Choice(name, {key: value for key, value in options.items() if value is not None})
+    return AuditConfig(**parts, runs=runs, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """A name that no other has."""
+        """A unique name."""
         return digest({"name": self.name, "config": self.config.to_dict()}).hex()[:32]
 
 
@@ -132,12 +132,12 @@ class Matrix:
 
     @property
     def alarms(self) -> list[tuple[Entry, Report]]:
-        """Those whose bound is above the claim."""
+        """The audits whose bound is above the claim."""
         return [(entry, report) for entry, report in self.entries if report.broken]
 
     @property
     def allowed(self) -> int:
-        """How many may be, by chance."""
+        """Number of alarms that chance explains."""
         return alarms_allowed(len(self.entries))
 
     @property
@@ -147,7 +147,7 @@ class Matrix:
 
     @property
     def sentence(self) -> str:
-        """For whoever waited."""
+        """The outcome as a sentence."""
         return (
             f"{len(self.alarms)} of {len(self.entries)} audits found more than is claimed; at 95 % confidence chance "
             f"explains {self.allowed}."
@@ -155,7 +155,7 @@ class Matrix:
 
 
 def alarms_allowed(audits: int, confidence: float = 0.95) -> int:
-    """How many of so many audits of sound mechanisms raise an alarm at most, but for one time in a thousand."""
+    """Number of alarms that audits of sound mechanisms exceed at most one time in a thousand."""
     from scipy.stats import binom
 
     return int(binom.ppf(0.999, audits, 1.0 - confidence))
@@ -169,13 +169,13 @@ def matrix(
     """Run all audits."""
     entries = [Entry(name, plan) for name, plan in plans]
     order = {entry.key: place for place, entry in enumerate(entries)}
-    found: list[tuple[Entry, Report]] = []
+    reports: list[tuple[Entry, Report]] = []
     told(0, None, None)
     answers: Iterator[Answer[Entry]] = (engine or InProcess()).run(entries, _report)
     for answer in answers:
         if answer.content is None:
             last = (answer.failure or "").strip().splitlines()[-1:]
             raise GridError(f"{answer.cell.name}: the audit failed. {' '.join(last)}")
-        found.append((answer.cell, answer.content))
-        told(len(found), answer.cell, answer.content)
-    return Matrix(tuple(sorted(found, key=lambda pair: order[pair[0].key])))
+        reports.append((answer.cell, answer.content))
+        told(len(reports), answer.cell, answer.content)
+    return Matrix(tuple(sorted(reports, key=lambda pair: order[pair[0].key])))

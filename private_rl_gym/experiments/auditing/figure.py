@@ -1,4 +1,4 @@
-"""The picture of an audit: both kinds of error of whoever tells two users apart."""
+"""The figure of an audit: both kinds of error of an attacker who tells two users apart."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["tradeoff", "tradeoff_figure"]
 
 
 def tradeoff_figure(report: Report) -> Figure:
-    """Both kinds of error of whoever tells two users apart: what the claim leaves, and what attacks reached."""
+    """Both kinds of error of an attacker who tells two users apart: those that the claim allows, and those reached."""
     figure, axes = new_axes(f"Audit: {report.claim}")
     tradeoff(axes, report)
     return figure
 
 
 def tradeoff(axes: Any, report: Report) -> None:
-    """The same, on axes of somebody's own."""
+    """Draw the same on given axes."""
     from scipy.special import ndtr, ndtri
 
     from private_rl_gym.privacy.conversion import gaussian_mu
@@ -41,11 +41,11 @@ def tradeoff(axes: Any, report: Report) -> None:
             axes.plot(alarms, curve, ":", color="#555555", lw=1.2, label="Gaussian noise as stated")
     axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", lw=0.8, label="guessing")
     for number, result in enumerate(report.results):
-        look, found = look_of(number + 1), result.finding
-        if found is None:
+        look, finding = look_of(number + 1), result.finding
+        if finding is None:
             continue
-        axes.plot(found.curve[:, 0], found.curve[:, 1], lw=1.2, label=plain_text(result.title), **look)
-        alarm, miss, most_alarms, most_misses = (found.event if result.proved else found.best).rates
+        axes.plot(finding.curve[:, 0], finding.curve[:, 1], lw=1.2, label=plain_text(result.title), **look)
+        alarm, miss, most_alarms, most_misses = (finding.event if result.proved else finding.best).rates
         axes.plot([alarm, most_alarms], [miss, miss], color=look["color"], lw=2.5)
         axes.plot([alarm, alarm], [miss, most_misses], color=look["color"], lw=2.5)
         axes.plot(alarm, miss, "o", color=look["color"], ms=5)

@@ -1,7 +1,7 @@
-"""Agents that learn while they are watched.
+"""Attacks on agents while they learn.
 
 * ``OthersActions`` - black box: the actions of all other users, and the final policy
-* ``Perturbed`` - white box: the values that RLSVI acts by
+* ``Perturbed`` - white box: the perturbed values that RLSVI plans with
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["OthersActions", "Perturbed"]
 
 
 class Actions:
-    """An observer that writes down what users did."""
+    """An observer that records the actions of users."""
 
     def __init__(self, horizon: int) -> None:
         self._horizon = horizon
@@ -45,20 +45,20 @@ class Actions:
         self.first: Trajectories | None = None
 
     def left(self, users: Trajectories | None, count: int) -> None:
-        """Users have left."""
+        """Record the actions of users who have left."""
         if self.first is None and users is not None:
             self.first = users.part(0, 1)
         self.actions.append(np.full((count, self._horizon), -1) if users is None else users.actions.copy())
 
     def reported(self, vector: NDArray[np.int64]) -> None:
-        """Reports are of no interest."""
+        """Ignore reports."""
 
 
 class OthersActions:
-    """Black box: a real agent learns in a real stack; seen are the actions of all users but one, and the last policy.
+    """Black box: the actions of all users but one, and the last policy, of a real agent that learns in a real stack.
 
-    The others collude: of many choices of their tapes, before and after her, the one that makes most of her difference
-    where sums are exact.
+    The others collude: of many choices of their tapes, before and after her, the attack takes the one with which she
+    makes the largest difference if sums are exact.
     """
 
     gaussian = False
@@ -73,7 +73,7 @@ class OthersActions:
         seed: int,
         chosen: tuple[bytes, bytes] | None = None,
     ) -> None:
-        """``chosen``: the users of somebody else who prepared this game, so that all workers meet the same."""
+        """Prepare the game; ``chosen`` are the users of a worker that has prepared it, so that all use the same."""
         self._users = Users(env, make, users=users, place=(users - 1) // 2, kind=kind, seed=seed)
         self._statistic = "tabular"
         probe = self._built(PROBE, 0)
@@ -93,14 +93,14 @@ class OthersActions:
 
     @property
     def chosen(self) -> tuple[bytes, bytes]:
-        """The users, for others who prepare this game."""
+        """The users, for other workers that prepare this game."""
         return self._pair.tapes.tobytes(), self._pair.other.tobytes()
 
     def _built(self, world: int, number: int) -> Any:
         return self._users.built(world, number, self._statistic)
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """Actions and policies."""
+        """The actions and the last policy of each run."""
         tapes = self._pair.world(world)
         return np.array([self._seen(self._built(world, number), tapes) for number in range(first, first + count)])
 
@@ -115,7 +115,7 @@ class OthersActions:
         return np.concatenate([others.ravel(), np.ravel(quiet(lambda: agent.policy).table)]).astype(np.float64)
 
     def _colluding(self, pair: Neighbours, kind: type[Agent]) -> Neighbours:
-        """Others who make the most of her difference: tried on exact sums, with one seed of the agent for both."""
+        """Choose the others with whom she makes the largest difference, on exact sums and one seed for both worlds."""
         users, best, most = self._users, pair, -1
         for attempt in range(24):
             tapes = pair.tapes.copy()
@@ -128,7 +128,7 @@ class OthersActions:
                 board = OpenBillboard(users.env, statistic=statistic_there(kind.statistic, users.env))
                 try:
                     agent = kind("TabularPolicy", board, seed=0)
-                except TypeError:  # an agent of somebody's own, with a constructor of its own
+                except TypeError:  # an agent from other code, with another constructor
                     return pair
                 seen.append(self._seen(agent, tried.world(world)))
             differ = int((seen[0] != seen[1]).sum())
@@ -140,8 +140,8 @@ class OthersActions:
 class Perturbed:
     """White box: the perturbed values of RLSVI at the cells of one user, in every plan after she came.
 
-    Her path has its cells for itself, if starts allow it, and only her rewards differ. The likelihood ratio is summed
-    while the agent learns, because which cells are hers depends on its noise.
+    No other user visits the cells of her path, if starts allow it, and only her rewards differ. The likelihood ratio is
+    summed while the agent learns, because which cells are hers depends on its noise.
     """
 
     gaussian = True
@@ -161,10 +161,10 @@ class Perturbed:
         return agent
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """One likelihood ratio a run."""
+        """One likelihood ratio for each run."""
         tapes = self._pair.world(world)
-        found = [self._ratio(self._agent(world, number), tapes) for number in range(first, first + count)]
-        return np.array(found)[:, None]
+        ratios = [self._ratio(self._agent(world, number), tapes) for number in range(first, first + count)]
+        return np.array(ratios)[:, None]
 
     def _ratio(self, agent: RLSVI, tapes: NDArray[np.float64]) -> float:
         board = agent.board
@@ -173,7 +173,7 @@ class Perturbed:
         stages = np.arange(self._users.horizon)
 
         def reveal(release: Release, R: NDArray[np.float64], noise: NDArray[np.float64]) -> None:
-            """Of a plan, the values of her cells: how much more likely they are if she was paid."""
+            """Add the log likelihood ratio of the values of her cells in one plan: paid against not paid."""
             if seen.first is None:
                 return
             cells = (stages, seen.first.states[0, :-1], seen.first.actions[0])
@@ -191,14 +191,14 @@ class Perturbed:
 
 
 class _AsItIs:
-    """A score that was computed in the run."""
+    """A score that was computed during the run."""
 
     name = "likelihood ratio"
     learns = False
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Nothing is learned."""
+        """Do nothing, because the score is not learned."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The number."""
+        """The score of each run, its first number."""
         return runs[:, 0]

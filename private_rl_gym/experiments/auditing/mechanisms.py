@@ -1,7 +1,7 @@
 """White boxes: everything that a mechanism publishes.
 
 * ``Releases`` - all releases of a boundary, or all reports
-* ``RandomizedSteps`` - all that ``LDPPerStep`` told
+* ``RandomizedSteps`` - all observations and rewards of ``LDPPerStep``
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["RandomizedSteps", "Releases", "Reports", "reports_are_seen"]
 
 
 MANY, OTHERS = 64, 16
-"""Where a release has more cells than that, hers are looked at, and so many of the others."""
+"""Of all cells of a release, hers are examined, and others up to ``MANY`` in all, but at least ``OTHERS`` of these."""
 
 FAILED = -1.0
-"""Stands where the length of what was seen would stand."""
+"""Mark of a run that failed, in place of the length of its numbers."""
 
 EACH = 8
-"""So many users are let in one by one, and releases looked at after each of them."""
+"""Up to this number, users come one by one, and the release is examined after each of them."""
 
 
 class Reports:
@@ -44,20 +44,20 @@ class Reports:
         self._total: NDArray[np.float64] | None = None
 
     def left(self, users: Trajectories | None, count: int) -> None:
-        """Users are of no interest."""
+        """Ignore users."""
 
     def reported(self, vector: NDArray[np.int64]) -> None:
-        """A report has arrived."""
+        """Add a report."""
         self._total = vector.astype(np.float64) if self._total is None else self._total + vector
 
     def taken(self, size: int) -> NDArray[np.float64]:
-        """The sum of reports since the last time."""
+        """The sum of reports since the last call."""
         total, self._total = self._total, None
         return np.zeros(size) if total is None else total
 
 
 def reports_are_seen(board: Any) -> bool:
-    """Whether an attacker sees reports, which say more than their sums: where answers are random and leave users."""
+    """Whether an attacker sees reports, which reveal more than their sums: random answers in the local model."""
     answers = any(isinstance(noise, RandomAnswers) for noise in board.noises([1]))
     return answers and board.guarantee.model is TrustModel.LDP
 
@@ -65,9 +65,9 @@ def reports_are_seen(board: Any) -> bool:
 class Releases:
     """White box: everything that a boundary publishes while users run a fixed policy.
 
-    Users come in by both doors, ``serve`` and ``reset``: the second by ``reset(seed=...)`` with one seed for all runs.
-    In the local model what is published is every report. A boundary with a method ``transcript`` says itself what it
-    has published.
+    Users enter in both ways, by ``serve`` and by ``reset``: the latter as ``reset(seed=...)`` with one seed for all
+    runs. In the local model every report is published. A boundary with a method ``transcript`` returns all that it has
+    published.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Releases:
         statistic: str = "tabular",
         late: bool = False,
     ) -> None:
-        """The user who differs is the first, whom ``serve`` lets in; ``late``: the last who walks in by ``reset``."""
+        """The user who differs is the first, who enters by ``serve``; if ``late``, the last who enters by ``reset``."""
         self._users = Users(env, make, users=users, place=0, kind=kind, seed=seed)
         self._statistic, self._length = statistic, 0
         board = self._board(PROBE, 0)
@@ -102,36 +102,36 @@ class Releases:
         self._prepare(board, batches)
 
     def _prepare(self, board: Any, batches: list[int]) -> None:
-        """Choose which numbers are looked at, and by which scores."""
+        """Choose the numbers to examine, and the scores that judge them."""
         exact = board.statistic.exact
         vectors = [self._users.vectors(exact, self._policy, self._pair.world(world)) for world in (0, 1)]
         hers = (vectors[1] - vectors[0]).any(axis=0)
         rest = np.flatnonzero(~hers)[: max(OTHERS, MANY - int(hers.sum()))]
         self._cells = np.sort(np.concatenate([np.flatnonzero(hers), rest]))
-        told = hasattr(board, "transcript")
+        has_transcript = hasattr(board, "transcript")
         visits = exact.sums(vectors[1].sum(axis=0) - vectors[0].sum(axis=0), len(vectors[0])).get("n")
         self._visits = None if visits is None else np.flatnonzero(visits)[:MANY]
         arrived = np.cumsum(batches)
         steps = [np.cumsum(contributed[:, self._cells], axis=0)[arrived - 1] for contributed in vectors]
         self.stream = Stream(steps[0], steps[1] - steps[0], tuple(batches))
         noises = board.noises(batches)
-        self.gaussian = says_gaussian(noises) and not told
+        self.gaussian = says_gaussian(noises) and not has_transcript
         self._length = len(self._watched(self._board(PROBE, 1), self._pair.tapes))
         learned: list[Score] = [LinearDiscriminant(), NaiveBayes(), LastDigits()]
-        known = None if told else likelihood(noises, self.stream)
+        known = None if has_transcript else likelihood(noises, self.stream)
         self.scores: Sequence[Score] = learned if known is None else [known, *learned]
 
     def _board(self, world: int, number: int) -> Any:
         return board_of(self._users.built(world, number, self._statistic))
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """Releases, one after the other, what stands beside them, and how much there was: ``FAILED`` if it failed."""
+        """The numbers of each run and their count, or ``FAILED`` in place of the count if the run failed."""
         tapes = self._pair.world(world)
         rows = np.zeros((count, self._length + 1))
         for row, number in zip(rows, range(first, first + count), strict=True):
             try:
                 seen = self._watched(self._board(world, number), tapes)
-            except Exception:  # noqa: BLE001 - whoever sees it sees that, too
+            except Exception:  # noqa: BLE001 - an attacker sees failures, too
                 row[-1] = FAILED
                 continue
             row[: min(len(seen), self._length)] = seen[: self._length]
@@ -139,19 +139,20 @@ class Releases:
         return rows
 
     def _groups(self, board: Any, tapes: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Let users in, a release at a time; in every other group the first one walks.
+        """Serve users release by release; in every second group the first user enters by ``reset``.
 
         Yields:
-            How many came, once a release is there, or 0 before; and what the walkers were told.
+            The number of users since the last release if there is a new one, else 0; and the observations and rewards
+            of users who entered by ``reset``, without those of the user who differs.
         """
         board.ask = self._users.ask(board.statistic)
         start, walks, version, came = 0, False, board.release.version, 0
         while start < len(tapes):
             stop = min(len(tapes), start + max(1, board.users_to_release))
-            told, here = np.zeros(0), start
+            answers, here = np.zeros(0), start
             if walks:
-                told = self._users.walk(board, self._policy, tapes[start])
-                told = told[2::2] if start == self._users.place else told  # what she sees of herself is hers
+                answers = self._users.walk(board, self._policy, tapes[start])
+                answers = answers[2::2] if start == self._users.place else answers  # what she sees of herself is hers
                 here += 1
             while here < stop:
                 size = 1 if self._each else stop - here
@@ -163,19 +164,19 @@ class Releases:
             start, walks = stop, not walks
             if board.release.version != version:
                 version = board.release.version
-                yield came, told
+                yield came, answers
                 came = 0
-            elif len(told):
-                yield 0, told
+            elif len(answers):
+                yield 0, answers
 
     def _watched(self, board: Any, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One run: first what likelihood ratios are of, release by release, then everything else."""
+        """The numbers of one run: first the numbers for likelihood ratios, release by release, then everything else."""
         rows, beside, reports = [], [], Reports()
         if self._reports_seen:
             board.observe(reports)
         transcript = getattr(board, "transcript", None)
-        for came, told in self._groups(board, tapes):
-            beside.append(told)
+        for came, answers in self._groups(board, tapes):
+            beside.append(answers)
             if transcript is not None:
                 rows.append(np.ravel(transcript()))
             elif not came:
@@ -196,14 +197,14 @@ class Releases:
         return vector
 
     def _beside(self, release: Any) -> NDArray[np.float64]:
-        """The numbers of a release besides its vector. Where all is well they tell nothing more."""
+        """The numbers of a release besides its vector. In a sound boundary they reveal nothing more."""
         numbers = [release.version, release.users, *release.noise_std.values()]
         visits = [] if self._visits is None else release.n.ravel()[self._visits]
         return np.concatenate([numbers, visits])
 
 
 class RandomizedSteps:
-    """White box: every observation and reward that ``LDPPerStep`` tells of one user."""
+    """White box: every observation and reward that ``LDPPerStep`` returns for one user."""
 
     gaussian = False
 
@@ -214,7 +215,7 @@ class RandomizedSteps:
         self._policy = Policy(np.zeros((H, S), dtype=np.int64), A)
 
         def distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-            """How many answers differ."""
+            """Number of observations and rewards that differ."""
             first, second = (users.trajectories(self._policy, tape[None]) for tape in (one, other))
             return float((first.states != second.states).sum() + (first.rewards != second.rewards).sum())
 
@@ -222,7 +223,7 @@ class RandomizedSteps:
         self.scores: Sequence[Score] = [NaiveBayes(), LinearDiscriminant(), LastDigits()]
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """Observations and rewards."""
+        """The observations and rewards of each run."""
         tape = self._pair.world(world)[0]
         boards = (self._users.built(world, number) for number in range(first, first + count))
         return np.array([self._users.walk(board, self._policy, tape) for board in boards])

@@ -20,14 +20,14 @@ class Result:
     """The outcome of one attack.
 
     Attributes:
-        kind: Which attack.
-        title: The same, for readers.
-        users: How many came.
-        claim: The promise that it was held against.
-        epsilon: A bound from below, whatever the law of the noise.
-        gaussian: One for Gaussian noise, where noise is said to be that; else None.
-        finding: All that was judged; None for a single run.
-        detail: A sentence.
+        kind: Name of the attack, of ``ATTACKS``.
+        title: Name of the attack for readers.
+        users: Number of users.
+        claim: The guarantee that the bound was held against.
+        epsilon: A lower bound that holds for any law of the noise.
+        gaussian: A lower bound for Gaussian noise, if the noise is stated to be Gaussian; else None.
+        finding: All details of the judgement; None for a single run.
+        detail: The evidence, as a sentence.
     """
 
     kind: str
@@ -41,29 +41,29 @@ class Result:
 
     @property
     def bound(self) -> float:
-        """The better of both; where the one that trusts nothing is above the claim already, that."""
+        """The larger of both bounds; but ``epsilon``, which holds for any law, if that is above the claim."""
         return self.epsilon if self._above(self.epsilon) else max(self.epsilon, self.gaussian or 0.0)
 
     @property
     def proved(self) -> bool:
-        """Whether the bound trusts no law."""
+        """Whether the bound holds for any law of the noise."""
         return self.bound == self.epsilon
 
     @property
     def broken(self) -> bool:
-        """Whether more was proved than was promised."""
+        """Whether the bound is above the claim."""
         return self._above(self.bound)
 
     @property
     def share(self) -> float:
-        """The bound over the claim; the bound itself where nothing is claimed."""
+        """The bound divided by the claim; a tiny multiple of the bound where nothing is claimed."""
         return self.bound / self.claim.epsilon if math.isfinite(self.claim.epsilon) else self.bound * 1e-9
 
     def _above(self, epsilon: float) -> bool:
         return epsilon > self.claim.epsilon * (1.0 + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as a dictionary, for JSON."""
         return {
             "attack": self.kind,
             "users": self.users,
@@ -81,8 +81,8 @@ class Report:
 
     Attributes:
         config: The stack and the attacks.
-        results: One for each attack, each held against what is claimed of what it saw.
-        seconds: How long it took.
+        results: One for each attack, each held against the claim about what the attack saw.
+        seconds: Duration of the audit.
     """
 
     config: AuditConfig
@@ -91,12 +91,12 @@ class Report:
 
     @property
     def worst(self) -> Result:
-        """The result whose bound is the largest share of its claim; one that trusts nothing goes before."""
+        """The result whose bound is the largest share of its claim; claims broken by a bound for any law come first."""
         return max(self.results, key=lambda result: (result.broken and result.proved, result.share))
 
     @property
     def claim(self) -> Guarantee:
-        """The promise that matters most, in its longest stream; that noise is seeded is the audit's own doing."""
+        """The claim of the worst result, in its longest stream, not marked as seeded: only the audit sets seeds."""
         epsilon = self.worst.claim.epsilon
         same = [result.claim for result in self.results if result.claim.epsilon == epsilon]
         longest = max(same, key=lambda claim: math.inf if claim.users is None else claim.users)
@@ -104,17 +104,17 @@ class Report:
 
     @property
     def bound(self) -> float:
-        """The bound on epsilon from below that is the largest share of its claim."""
+        """The lower bound on epsilon that is the largest share of its claim."""
         return self.worst.bound
 
     @property
     def broken(self) -> bool:
-        """Whether more was proved than was promised."""
+        """Whether the bound is above the claim."""
         return self.worst.broken
 
     @property
     def verdict(self) -> str:
-        """A sentence."""
+        """The verdict as a sentence."""
         worst, confidence = self.worst, f"with {self.config.confidence:.0%} confidence"
         epsilon = f"{worst.claim.epsilon:.4g}"
         if not math.isfinite(worst.claim.epsilon):
@@ -131,7 +131,7 @@ class Report:
         return f"Not broken: {confidence}, epsilon is at least {worst.bound:.3f}{trusting}, and {epsilon} is claimed."
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: configuration, claim, bounds, verdict, versions."""
+        """Configuration, claim, bounds, verdict and versions as a dictionary, for JSON."""
         return {
             "config": self.config.to_dict(),
             "claim": self.claim.to_dict(),

@@ -1,4 +1,4 @@
-"""The users of an audit: two sequences that differ in one, on one environment, met again and again."""
+"""The users of an audit: two sequences that differ in one user, repeated on one environment."""
 
 from __future__ import annotations
 
@@ -37,55 +37,55 @@ __all__ = [
 ]
 
 PROBE = 2
-"""A world of its own, for looking at a stack before anything is run."""
+"""A third world, in which a stack is examined before the runs."""
 
 Maker = Callable[[gym.Env[Any, Any], int, int, str], Any]
-"""From an environment, how many users come, a seed, and what is summed, to a boundary, or to an agent with one."""
+"""A function of an environment, a number of users, a seed and a statistic: a boundary, or an agent with one."""
 
 
 class Game(Protocol):
-    """Something to be seen in two worlds."""
+    """An attack that can run in two worlds."""
 
     guarantee: Guarantee
     gaussian: bool
     scores: Sequence[Score]
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
-        """What was seen in so many runs, ``[run, number]``."""
+        """The numbers that are seen in ``count`` runs, ``[run, number]``."""
 
 
 def two_rooms(horizon: int, n_actions: int) -> TabularEnv:
-    """Users who go between two rooms, and are paid, by the toss of coins: two of them may share no count."""
+    """Two rooms in which all moves and rewards are tosses of a coin, so that two users may share no count."""
     coins = np.full((2, n_actions, 2), 0.5)
     return TabularEnv(TabularModel(coins, np.full((2, n_actions), 0.5), [0.5, 0.5], horizon))
 
 
 def seed_of(seed: int, *path: int) -> int:
-    """One of many seeds that have nothing to do with one another."""
+    """One of many independent seeds, one for each path."""
     words = np.random.SeedSequence(seed, spawn_key=path).generate_state(4)
     return int.from_bytes(words.tobytes(), "little")
 
 
 def board_of(thing: Any) -> Any:
-    """The boundary of an agent, or what is one itself."""
+    """The boundary of an agent, or ``thing`` itself if it is a boundary."""
     return thing.board if isinstance(thing, Agent) else thing
 
 
 def quiet(call: Callable[[], Any]) -> Any:
-    """What printed constants really cost is in the ledger."""
+    """Call a function without warnings: the ledger has the true cost of printed constants."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return call()
 
 
 def guarantee_of(thing: Any) -> Guarantee:
-    """The promise of a boundary, or of an agent with one."""
+    """The guarantee of a boundary, or of an agent with one."""
     guarantee: Guarantee = thing.guarantee if isinstance(thing, Agent) else thing.ledger.outside
     return guarantee
 
 
 def statistic_there(name: str, env: gym.Env[Any, Any]) -> Any:
-    """The value of ``statistic=``: features that the environment knows, or the table's own."""
+    """The value of ``statistic=``: the name, or the features of a table if the environment has none of its own."""
     if name == "tabular" or getattr(env.unwrapped, "mixture", None) is not None:
         return name
     model = env.unwrapped.model  # type: ignore[attr-defined]
@@ -111,13 +111,13 @@ class Users:
         self.kind = kind
 
     def built(self, world: int, number: int, statistic: str = "tabular") -> Any:
-        """The stack of one run."""
+        """Build the stack of one run."""
         return self.make(self.env, self.users, seed_of(self.seed, self.users, world, number), statistic)
 
     def policy(self, statistic: Statistic, promise: Guarantee) -> tuple[Policy, Neighbours]:
-        """A policy under which two users are far apart, and they: the best of those that always do the same.
+        """The constant policy under which two users are farthest apart, and the two sequences of users.
 
-        They are as far apart as the promise allows.
+        The two users differ only in ways that the guarantee covers.
         """
         H, S, A = self.sizes
         kind = "rewards" if promise.covers is Covers.REWARDS else self.kind
@@ -144,7 +144,7 @@ class Users:
         return best[1], best[2]
 
     def ask(self, statistic: Statistic) -> Ask | None:
-        """A request that makes users contribute much."""
+        """A request that makes contributions large; None if the statistic needs none."""
         if statistic.asks is not Values:
             return None
         H, S, _ = self.sizes
@@ -155,7 +155,7 @@ class Users:
         return rollout(self.tables, policy, tapes)
 
     def vectors(self, statistic: Statistic, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The contribution of each of them, ``[user, cell]``, without noise."""
+        """The contribution of each user, ``[user, cell]``, without noise."""
         exact = statistic.exact
         users = self.trajectories(policy, tapes)
         vectors = np.zeros((len(tapes), exact.cells + exact.tallies), dtype=np.int64)
@@ -164,14 +164,14 @@ class Users:
         return np.asarray(vectors[:, : exact.cells] * exact.grid)
 
     def walk(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Meet a user by reset and step, with a seed that is the same in every run; what was told."""
+        """Observations and rewards of a user who enters by ``reset``, with a seed that is the same in every run."""
         return np.array(quiet(lambda: self._told(env, policy, tape)))
 
     def _told(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> list[float]:
         observation, _ = env.reset(seed=self.seed, options={"user": tape})
-        told = [float(np.ravel(observation)[-1])]
+        answers = [float(np.ravel(observation)[-1])]
         state = self.trajectories(policy, tape[None]).states[0]
         for stage in range(self.horizon):
             observation, reward, _, _, _ = env.step(int(policy.table[stage, state[stage]]))
-            told += [float(np.ravel(observation)[-1]), float(reward)]
-        return told
+            answers += [float(np.ravel(observation)[-1]), float(reward)]
+        return answers

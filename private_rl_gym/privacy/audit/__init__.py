@@ -1,14 +1,14 @@
 """Auditing: attacks on a mechanism, and what their success proves about its epsilon.
 
-An audit runs a mechanism many times in two worlds that differ in one user, and tries to tell them apart. How well that
-goes bounds epsilon from below, with a stated confidence: docs/proofs/audit.md.
+An audit runs a mechanism many times in two worlds that differ in one user, and tries to tell them apart. The success
+rate gives a lower bound on epsilon, with a stated confidence: docs/proofs/audit.md.
 
-* ``neighbours`` - users who differ in one: worst cases from tapes
-* ``likelihood`` - what somebody sees who knows the noise; ``learned`` - what can be learned without
-* ``judging`` - an attack is chosen on one half of the runs, and judged on the other
-* ``bounds`` - Clopper-Pearson, Gaussian, and from a single run
+* ``neighbours`` - neighbouring sequences of users: worst cases from tapes
+* ``likelihood`` - attacks that know the law of the noise; ``learned`` - attacks that learn from runs
+* ``judging`` - the choice of an attack on one half of the runs, and its evaluation on the other
+* ``bounds`` - Clopper-Pearson bounds, Gaussian bounds, and bounds from a single run
 
-Stacks and agents are audited by :mod:`private_rl_gym.experiments.auditing`, which knows them.
+Stacks and agents are audited by :mod:`private_rl_gym.experiments.auditing`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From how often an attack succeeded to what a mechanism gives away at least.
+"""Lower bounds on epsilon from the success rate of an attack.
 
 Proofs: docs/proofs/audit.md.
 """
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 LARGEST = 50.0
-"""No attack that can be run shows a larger epsilon."""
+"""The largest epsilon that is considered: no attack that can be run shows a larger one."""
 
 
 def clopper_pearson(hits: ArrayLike, trials: int, failure: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -36,11 +36,11 @@ def clopper_pearson(hits: ArrayLike, trials: int, failure: float) -> tuple[NDArr
     """
     from scipy.special import betaincinv
 
-    found = np.asarray(hits, dtype=np.float64)
-    low, high = np.zeros(found.shape), np.ones(found.shape)
-    some, missed = found > 0, found < trials
-    low[some] = betaincinv(found[some], trials - found[some] + 1.0, failure)
-    high[missed] = betaincinv(found[missed] + 1.0, trials - found[missed], 1.0 - failure)
+    counts = np.asarray(hits, dtype=np.float64)
+    low, high = np.zeros(counts.shape), np.ones(counts.shape)
+    some, missed = counts > 0, counts < trials
+    low[some] = betaincinv(counts[some], trials - counts[some] + 1.0, failure)
+    high[missed] = betaincinv(counts[missed] + 1.0, trials - counts[missed], 1.0 - failure)
     return low, high
 
 
@@ -50,41 +50,41 @@ def epsilon_below(
     """A bound on epsilon from below, whatever the mechanism: ln((P - delta) / Q) of one event.
 
     Args:
-        hits: How often the event happened in the world where it should.
-        alarms: How often in the other.
-        trials: Runs of each world.
-        delta: At which epsilon is wanted.
+        hits: Number of runs with the event in the world where it should happen.
+        alarms: Number of runs with the event in the other world.
+        trials: Number of runs in each of these worlds.
+        delta: The delta for which epsilon is bounded.
         failure: Probability with which the bound may be wrong.
     """
     low, _ = clopper_pearson(hits, trials[0], failure / 2.0)
     _, high = clopper_pearson(alarms, trials[1], failure / 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log((low - delta) / high)
-    return np.where(low > delta, np.maximum(found, 0.0), 0.0)
+        epsilons = np.log((low - delta) / high)
+    return np.where(low > delta, np.maximum(epsilons, 0.0), 0.0)
 
 
 def mu_below(hits: ArrayLike, alarms: ArrayLike, trials: tuple[int, int], failure: float) -> NDArray[np.float64]:
-    """A bound on mu from below, for Gaussian noise: that of the curve through the corner of both bounds."""
+    """A bound on mu from below, for Gaussian noise: the mu of the trade-off curve through the bounds on both rates."""
     from scipy.special import ndtri
 
     low, _ = clopper_pearson(hits, trials[0], failure / 2.0)
     _, high = clopper_pearson(alarms, trials[1], failure / 2.0)
     with np.errstate(invalid="ignore"):
-        found = ndtri(low) - ndtri(high)
-    return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
+        differences = ndtri(low) - ndtri(high)
+    return np.where(np.isfinite(differences), np.maximum(differences, 0.0), 0.0)
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The epsilon of a Gaussian mechanism; infinite where delta is 0, which no Gaussian keeps."""
+    """The epsilon of a Gaussian mechanism; infinite where delta is 0, because Gaussian noise is never pure."""
     if mu <= 0.0:
         return 0.0
     return gaussian_epsilon(delta, mu) if delta > 0.0 else math.inf
 
 
 def one_run_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """How likely so many correct guesses are, at most, if the mechanism is (epsilon, delta)-DP.
+    """A bound on the probability of at least ``correct`` correct guesses, if the mechanism is (epsilon, delta)-DP.
 
-    Steinke, Nasr, Jagielski (2023), theorem 5.2: each of ``canaries`` users was one of two by the toss of a coin, and
+    Steinke, Nasr, Jagielski (2023), theorem 5.2: each of ``canaries`` users was chosen from two by a fair coin, and
     ``guesses`` of the coins were guessed from one run.
 
     Example:

@@ -1,4 +1,4 @@
-"""An attack is chosen on one half of the runs, and judged on the other."""
+"""Choice of an attack on one half of the runs, and its evaluation on the other."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from private_rl_gym.privacy.audit.bounds import clopper_pearson, epsilon_below, 
 __all__ = ["Finding", "Judged", "Score", "judge"]
 
 CANDIDATES = 400
-"""Thresholds that are tried."""
+"""Largest number of thresholds that are tried."""
 
 CAUTION = (0.2, 0.02)
-"""By how much less the two bounds may fail while choosing: the best of many is the one that was luckiest, too."""
+"""Factors on the failure probability of the two bounds while choosing, because the best of many is partly luck."""
 
 FIRST = 1.1
-"""By how much another score has to do better than the first, which knows what others have to learn."""
+"""Factor by which another score has to beat the first, which knows the law that others have to learn."""
 
 
 class Score(Protocol):
-    """A number for every run: the larger, the more it looks like world 1."""
+    """A number for every run: the larger it is, the more the run looks like world 1."""
 
     name: str
-    learns: bool  # else all runs before the judging are there to choose by
+    learns: bool  # if not, the whole first half of the runs is used for choosing
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
         """Learn from some runs of both worlds, ``[run, number]``."""
@@ -38,13 +38,13 @@ class Score(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One event, counted in runs that had no part in choosing it.
+    """One event, counted in runs that were not used to choose it.
 
     Attributes:
-        score: What it is an event of.
-        hits, alarms: How often it happened in the world where it should, and in the other.
-        trials: Runs of each.
-        rates: Upper bounds on the two kinds of error, and the errors themselves: ``(alarm, miss, alarm <=, miss <=)``.
+        score: Name of the score whose threshold defines it.
+        hits, alarms: Number of runs with the event in the world where it should happen, and in the other.
+        trials: Number of runs in each of these worlds.
+        rates: The rates of the two kinds of error, and upper bounds on them: ``(alarm, miss, alarm <=, miss <=)``.
     """
 
     score: str
@@ -56,13 +56,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """What an attack found: bounds from below that hold together with probability 1 - ``failure``.
+    """The result of an attack: lower bounds on epsilon that hold together with probability 1 - ``failure``.
 
     Attributes:
-        epsilon: Whatever the mechanism.
-        gaussian: If its noise is Gaussian, as it says; else None.
-        event: Behind ``epsilon``.
-        gaussian_event: Behind ``gaussian``.
+        epsilon: The bound that holds for any mechanism.
+        gaussian: The bound that holds if noise is Gaussian; None unless the mechanism claims that it is.
+        event: The event behind ``epsilon``.
+        gaussian_event: The event behind ``gaussian``.
         curve: ``[point, 2]``, both kinds of error of the better score over all thresholds, in the judged half.
         failure: The probability that a bound is wrong.
     """
@@ -76,7 +76,7 @@ class Finding:
 
     @property
     def bound(self) -> float:
-        """The best of both."""
+        """The larger of both bounds."""
         return max(self.epsilon, self.gaussian or 0.0)
 
     @property
@@ -95,28 +95,28 @@ def judge(
     failure: float = 0.05,
     gaussian: bool = False,
 ) -> Finding:
-    """Learn and choose on the first half of the runs, bound on the second.
+    """Choose an attack on the first half of the runs, and bound epsilon on the second.
 
     Args:
-        zero: ``[run, number]``, what was seen in world 0; runs are independent.
-        one: The same in world 1.
-        scores: What is tried. They learn on a quarter; on the next one of them is chosen, with its threshold: the
-            first, unless another does clearly better.
-        delta: At which epsilon is wanted.
+        zero: ``[run, number]``, the observations in world 0; runs are independent.
+        one: The observations in world 1.
+        scores: The scores to try. They learn on the first quarter of the runs; on the second, one of them is chosen
+            together with a threshold: the first score, unless another is clearly better.
+        delta: The delta for which epsilon is bounded.
         failure: Probability with which the bounds may be wrong; shared among them where there are two.
-        gaussian: Whether the noise is said to be Gaussian, so that a bound may build on it.
+        gaussian: Whether the mechanism claims Gaussian noise, so that a second bound may assume it.
     """
     if min(len(zero), len(one)) < 40:
         raise ValueError(f"There are {len(zero)} and {len(one)} runs: an attack is chosen and judged on 40 at least.")
     parts = [_parts(runs) for runs in (zero, one)]
     failure_each = failure / 2.0 if gaussian else failure
-    found = [_scored(score, parts) for score in scores]
+    scored = [_scored(score, parts) for score in scores]
     trials = (len(parts[0][2]), len(parts[1][2]))
 
     def best(objective: Any) -> tuple[int, float, bool]:
         """The score, the threshold and the direction that do best on the second quarter."""
         tried = []
-        for number, ((zero_scores, one_scores), _) in enumerate(found):
+        for number, ((zero_scores, one_scores), _) in enumerate(scored):
             for upwards in (True, False):
                 thresholds, value = _tried(zero_scores, one_scores, upwards, objective)
                 place = int(np.argmax(value))
@@ -127,7 +127,7 @@ def judge(
 
     def count(choice: tuple[int, float, bool], share: float) -> Judged:
         number, threshold, upwards = choice
-        zero_scores, one_scores = found[number][1]
+        zero_scores, one_scores = scored[number][1]
         above = [int((values > threshold).sum()) for values in (zero_scores, one_scores)]
         here, there = (one_scores, zero_scores) if upwards else (zero_scores, one_scores)
         hits, alarms = (above[1], above[0]) if upwards else (trials[0] - above[0], trials[1] - above[1])
@@ -146,11 +146,11 @@ def judge(
         gaussian_event = count(choice, failure_each)
         mu = float(mu_below(gaussian_event.hits, gaussian_event.alarms, gaussian_event.trials, failure_each))
         of_mu = epsilon_of_mu(mu, delta)
-    return Finding(epsilon, of_mu, event, gaussian_event, _curve(*found[choice[0]][1], upwards=choice[2]), failure)
+    return Finding(epsilon, of_mu, event, gaussian_event, _curve(*scored[choice[0]][1], upwards=choice[2]), failure)
 
 
 def _parts(runs: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Two quarters and a half."""
+    """The first quarter of the runs, the second quarter, and the second half."""
     quarter, half = len(runs) // 4, len(runs) // 2
     return runs[:quarter], runs[quarter:half], runs[half:]
 
@@ -165,9 +165,9 @@ def _scored(score: Score, parts: Any) -> tuple[Any, Any]:
 
 
 def _tried(zero: NDArray[Any], one: NDArray[Any], upwards: bool, objective: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Thresholds, and what the objective says of each."""
+    """Thresholds, and the value of the objective at each."""
     pooled = np.unique(np.concatenate([zero, one]))
-    if len(pooled) > CANDIDATES:  # all over, and every one at both ends, where rare events are
+    if len(pooled) > CANDIDATES:  # evenly spaced ones, and all at both ends, where rare events are
         ends = np.arange(CANDIDATES // 8)
         inner = np.linspace(0, len(pooled) - 1, CANDIDATES - 2 * len(ends)).astype(int)
         pooled = pooled[np.unique(np.concatenate([ends, inner, len(pooled) - 1 - ends]))]

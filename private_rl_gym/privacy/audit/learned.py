@@ -1,8 +1,8 @@
-"""Scores that are learned from runs, for attackers who know nothing of the mechanism, or trust nothing that it says.
+"""Scores learned from runs, for attackers who do not know the mechanism, or do not trust its description.
 
-* ``LinearDiscriminant`` - the direction that separates best: finds noise that is shared, repeated or missing
+* ``LinearDiscriminant`` - the direction that separates best: detects noise that is shared, repeated or missing
 * ``NaiveBayes`` - a likelihood ratio number by number: exact for randomized answers, and for actions
-* ``LastDigits`` - the same over the last binary digit of each number: finds floats that are on no grid
+* ``LastDigits`` - the same for the last binary digit of each number: detects floats that are on no grid
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 __all__ = ["LastDigits", "LinearDiscriminant", "NaiveBayes"]
 
 MOST_VALUES = 24
-"""Numbers with more different values are put into bins."""
+"""Largest number of different values that are counted one by one; beyond it, values are put into bins."""
 
 
 class LinearDiscriminant:
-    """Fisher's: differences of means seen through the covariance, down to directions without any noise."""
+    """Fisher's linear discriminant: the difference of means relative to the covariance, even where that is zero."""
 
     name = "linear discriminant"
     learns = True
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Means and pooled covariance; directions that hardly vary count in full."""
+        """Estimate means and pooled covariance; variances below a small floor are raised to it."""
         self._middle = (zero.mean(axis=0) + one.mean(axis=0)) / 2.0
         shift = one.mean(axis=0) - zero.mean(axis=0)
         spread = np.sqrt((zero.var(axis=0) + one.var(axis=0)) / 2.0)
@@ -35,19 +35,19 @@ class LinearDiscriminant:
         self._weights = vectors @ (along / np.maximum(values, floor))
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Along the direction that separates best."""
-        found: NDArray[np.float64] = ((runs - self._middle) / self._scale) @ self._weights
-        return found
+        """Positions of the runs along the direction that separates best."""
+        scores: NDArray[np.float64] = ((runs - self._middle) / self._scale) @ self._weights
+        return scores
 
 
 class NaiveBayes:
-    """A sum of log-likelihood ratios, one for each number, from how often each value was seen."""
+    """A sum of log-likelihood ratios, one for each number, estimated from the frequencies of its values."""
 
     name = "naive Bayes"
     learns = True
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Count values, or bins of them."""
+        """Count the values of each number, in bins if there are many."""
         zero, one = self._seen(zero), self._seen(one)
         self._edges, self._tables = [], []
         for column in range(zero.shape[1]):
@@ -77,7 +77,7 @@ class NaiveBayes:
 
 
 class LastDigits(NaiveBayes):
-    """How fine each number is: the place of its last binary digit. On a grid it says nothing of a user."""
+    """Place of the last binary digit of each number, which reveals nothing about a user if numbers lie on a grid."""
 
     name = "last digits"
 

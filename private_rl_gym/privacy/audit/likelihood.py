@@ -1,12 +1,11 @@
 """The log-likelihood ratio of everything that was published, from noise whose law is known.
 
-White box: the law is read off the code that draws the noise, so that a mechanism that is not what it says is attacked
-    as
-what it is.
+White box: the law is computed from the code that draws the noise, so that a mechanism that differs from its
+description is attacked as it really is.
 
-* ``LinearRatio`` - noise that is added to sums: of counting mechanisms, of reports, or of both
-* ``BinomialRatio`` - noise bits of a shuffler
-* ``likelihood`` - the one that fits, if there is one
+* ``LinearRatio`` - for noise that is added to sums: of counting mechanisms, of reports, or of both
+* ``BinomialRatio`` - for noise bits of a shuffler
+* ``likelihood`` - the ratio that fits some noise, if there is one
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ __all__ = ["BinomialRatio", "LinearRatio", "Stream", "likelihood", "says_gaussia
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Releases as they would be without noise.
+    """Releases without noise.
 
     Attributes:
-        base: ``[release, cell]``, in world 0.
-        moved: ``[release, cell]``, what is added to it in world 1.
+        base: ``[release, cell]``, the releases in world 0.
+        moved: ``[release, cell]``, the releases in world 1 minus those in world 0.
         users: Users in each release's batch.
     """
 
@@ -41,8 +40,8 @@ class Stream:
 class LinearRatio:
     """The likelihood ratio of a stream with noise on every cell.
 
-    Exact for Gaussian noise, and for Laplace noise that releases determine: one for each release. Otherwise the
-    sharpest linear score.
+    Exact for Gaussian noise, and for Laplace noise that releases determine, which has one draw for each release.
+    Otherwise the best linear score.
 
     Args:
         stream: The releases without noise.
@@ -67,7 +66,7 @@ class LinearRatio:
         self._weights = np.linalg.pinv(np.asarray(covariance), hermitian=True) @ stream.moved
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Nothing is learned: the law is known."""
+        """Do nothing, because the law is known."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log-likelihood ratios, up to a constant."""
@@ -107,7 +106,7 @@ class BinomialRatio:
                 self._logs.append((low, np.maximum(binom.logpmf(np.arange(low, high + 1), number, bias), -200.0)))
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Nothing is learned: the law is known."""
+        """Do nothing, because the law is known."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log-likelihood ratios."""
@@ -123,12 +122,12 @@ class BinomialRatio:
 
 
 def _releases(runs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The releases at the beginning of each run, ``[run, release, cell]``; what follows is for others to look at."""
+    """The releases at the beginning of each run, ``[run, release, cell]``; the rest is for other scores."""
     return runs[:, : like.size].reshape(len(runs), *like.shape)
 
 
 def likelihood(noises: Noises, stream: Stream) -> LinearRatio | BinomialRatio | None:
-    """The likelihood ratio of releases with this noise, where it is known; else an attacker has to learn."""
+    """The likelihood ratio of releases with this noise; None where it is not known, and attacks have to learn."""
     if len(noises) == 1 and isinstance(noises[0], NoiseBitsOfBatches):
         return BinomialRatio(stream, noises[0].bits)
     additive = [noise for noise in noises if isinstance(noise, AdditiveNoise)]
@@ -136,5 +135,5 @@ def likelihood(noises: Noises, stream: Stream) -> LinearRatio | BinomialRatio | 
 
 
 def says_gaussian(noises: Noises) -> bool:
-    """Whether all noise is said to be Gaussian; bits never are, however many."""
+    """Whether all noise is described as Gaussian; noise bits never are, whatever their number."""
     return bool(noises) and all(isinstance(noise, AdditiveNoise) and noise.law == "gaussian" for noise in noises)

@@ -1,10 +1,10 @@
-"""Users who differ in one: worst cases, built from tapes.
+"""Neighbouring sequences of users: worst cases, built from tapes.
 
-* ``disjoint_paths`` - two users who are as far apart as tapes of all zeros, halves and ones can put them
-* ``opposite_rewards`` - two users on one path, of whom one is paid all and the other nothing
-* ``one_stage`` - two users who differ at the first stage, and agree on all that follows
-* ``random_paths`` - the pair that is farthest apart, of many drawn at random
-* ``searched_paths`` - the best pair of these, improved place by place
+* ``disjoint_paths`` - the two users farthest apart among tapes of zeros, halves and ones
+* ``opposite_rewards`` - two users on the same path, one with every reward and one with none
+* ``one_stage`` - two users who differ only at the first stage
+* ``random_paths`` - the two users farthest apart among random tapes
+* ``searched_paths`` - the better of the disjoint and the random pair, improved place by place
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ __all__ = [
 ]
 
 LAST = float(np.nextafter(1.0, 0.0))
-"""The largest uniform."""
+"""The largest uniform number: the last double below 1."""
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
-"""How far two users are apart: the norm of the difference of what they contribute."""
+"""Distance between two users: the norm of the difference of their contributions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Neighbours:
-    """Two sequences of users that differ in one.
+    """Two sequences of users that differ in one user.
 
     Attributes:
-        tapes: ``[user, uniform]``, world 0.
-        other: ``[uniform]``, who stands in her place in world 1.
-        place: Hers.
+        tapes: ``[user, uniform]``, the users of world 0.
+        other: ``[uniform]``, the user who replaces her in world 1.
+        place: Index of the user who is replaced.
     """
 
     tapes: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Neighbours:
 
 
 def disjoint_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """The farthest pair among users who start anywhere, go one way throughout, and earn all they can or nothing."""
+    """The farthest pair among users with any start, one uniform for all transitions, and all rewards or none."""
     del rng
     starts = (np.concatenate([[0.0], tables.initial_cumulative[:-1]]) + tables.initial_cumulative) / 2.0
     starts = starts[np.unique(np.linspace(0, len(starts) - 1, min(len(starts), 8)).astype(int))]
@@ -78,12 +78,12 @@ def disjoint_paths(tables: SamplingTables, distance: Distance, rng: np.random.Ge
 
 
 def random_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """The farthest pair of 24 users as they come."""
+    """The farthest pair among 24 users with random tapes."""
     return _farthest(list(rng.random((24, tape_length(tables.horizon)))), distance)
 
 
 def searched_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """From the better of both, place by place, while it helps."""
+    """The better of the disjoint and the random pair, improved place by place."""
     one, other = max(
         (disjoint_paths(tables, distance, rng), random_paths(tables, distance, rng)), key=lambda pair: distance(*pair)
     )
@@ -91,18 +91,18 @@ def searched_paths(tables: SamplingTables, distance: Distance, rng: np.random.Ge
     for tape, place, value in _changes(one, other, rng):
         before = tape[place]
         tape[place] = value
-        found = distance(one, other)
-        if found >= best:
-            best = found
+        changed = distance(one, other)
+        if changed >= best:
+            best = changed
         else:
             tape[place] = before
     return one, other
 
 
 def opposite_rewards(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """One path, one user who is paid whenever she can be, and one who never is: for promises about rewards only.
+    """Two users on the same path, one with every reward and one with none: for promises about rewards only.
 
-    The path starts where starts are told apart last, so that others need not walk it.
+    The path begins at the last start state, so that other users can start elsewhere.
     """
     del rng, distance
     one = np.empty(tape_length(tables.horizon))
@@ -113,10 +113,10 @@ def opposite_rewards(tables: SamplingTables, distance: Distance, rng: np.random.
 
 
 def one_stage(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """Two users who start as far apart as starts are, of whom one is paid then; after that they do the same.
+    """Two users who differ in the first reward and, if that is farther, in the start; the rest is the same.
 
-    Weaker than users who never agree, but stages can be compared: noise that they share is no noise. Where no two users
-    are like that, ``searched_paths``.
+    They are closer than users who differ at every stage, but an attack can compare stages, and so cancel noise that
+    stages share. If no such users differ, the pair is that of ``searched_paths``.
     """
     one = np.empty(tape_length(tables.horizon))
     one[0], one[1::2], one[2::2] = 0.0, LAST, 0.0
@@ -153,7 +153,7 @@ NEIGHBOURS: dict[str, Callable[[SamplingTables, Distance, np.random.Generator], 
     "rewards": opposite_rewards,
     "one-stage": one_stage,
 }
-"""How a pair of users may be found, by name."""
+"""The ways to choose a pair of users, by name."""
 
 
 def neighbours(
@@ -165,10 +165,10 @@ def neighbours(
     users: int,
     place: int = 0,
 ) -> Neighbours:
-    """Two sequences of users: the pair of that kind at one place, and at all others the first of the pair again.
+    """Two sequences of users: a pair of this kind at ``place``, and copies of its first user at all others.
 
-    Others who do as she does in world 0 leave the counts that only she touches in world 1 empty. Where only rewards
-    differ, others start elsewhere, if one can, so that her cells stay hers.
+    So nobody else adds to the counts that only she changes in world 1. Where only rewards differ, the others start in
+    another state, if there is one, so that nobody else adds to her cells.
     """
     if kind not in NEIGHBOURS:
         raise ValueError(f"There are no neighbours {kind!r}: choose one of {', '.join(NEIGHBOURS)}.")

@@ -1,7 +1,7 @@
-"""Releasing sums again and again, with one contribution a user.
+"""Mechanisms that release running sums, with one contribution from each user.
 
 * ``BinaryTree`` - the papers' mechanism, Laplace or Gaussian
-* ``HonakerTree`` - the same with every node estimated from all below it
+* ``HonakerTree`` - the same, with every node also estimated from the nodes below it
 * ``KAryTree`` - a lower tree with negative digits: the best for delta = 0
 * ``MatrixFactorization`` - correlated Gaussian noise: the best for delta > 0
 * ``Batched`` - disjoint batches

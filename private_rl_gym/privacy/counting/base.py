@@ -1,4 +1,4 @@
-"""The interface of mechanisms that release a sum again and again."""
+"""The interface of mechanisms that release running sums."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from private_rl_gym.privacy.noise import NoiseSource
 __all__ = ["ContinualNoise", "Law", "Weights"]
 
 Law = Literal["laplace", "gaussian"]
-Weights = tuple[tuple[float, float], ...]  # pairs (how many independent noises, weight of each)
+Weights = tuple[tuple[float, float], ...]  # pairs (number of independent noises, weight of each)
 
 
 class ContinualNoise(ABC):
     """The noise that is added to a vector of running sums, release after release.
 
-    At release t the public sees sums(t) + noise(t). The noise depends on nothing but its source. Noise is in standard
-    units: for Gaussian noise it is multiplied by sigma, in units of each cell's grid, when it is added; for Laplace
-    noise the scale has to be known when it is drawn (``scale``, in units of each cell's grid), because it is whole.
+    At release t the public sees sums(t) + noise(t). The noise depends on nothing but its source. Gaussian noise is in
+    standard units, and is multiplied by sigma, in units of each cell's grid, when it is added. Laplace noise consists
+    of whole numbers, so its scale has to be known when it is drawn (``scale``, in units of each cell's grid).
 
     Attributes:
         steps: The largest number of releases.
@@ -31,10 +31,10 @@ class ContinualNoise(ABC):
     """
 
     name: ClassVar[str]
-    """What ``counting=`` calls it."""
+    """Its value of the argument ``counting=``."""
 
     laws: ClassVar[tuple[Law, ...]] = ("laplace", "gaussian")
-    """The noise that its proof is for."""
+    """The laws of noise that its proof is for."""
 
     composes: ClassVar[bool] = True
     """Whether a user's sums are published one after the other, each with noise of its own, so that losses compose."""
@@ -53,7 +53,7 @@ class ContinualNoise(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """By how much one user's norm grows: L1 for Laplace noise, L2 for Gaussian noise."""
+        """Factor by which the norm of one user's vector grows: L1 for Laplace noise, L2 for Gaussian noise."""
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class ContinualNoise(ABC):
         """The state, to be saved and restored in place. Secret."""
 
     def matrix(self, releases: int) -> NDArray[np.float64]:  # [release, draw]
-        """The noise of the first releases, as a matrix times draws: read off the code that streams it."""
+        """The matrix from draws to the noise of the first releases, computed by running the code that streams it."""
         counted = _Unit(0)
         again = type(self)(self.steps, 1, self.law)
         for _ in range(releases):
@@ -93,7 +93,7 @@ class ContinualNoise(ABC):
         return float(np.sqrt(sum(count * weight**2 for count, weight in self.weights(step))))
 
     def _draw(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A fresh independent noise for every cell, whatever its sum."""
+        """Fresh independent noise for every cell, whatever its sum."""
         if self.law == "laplace":
             source.geometric(scale, self._fresh, self._spare)
         else:
@@ -102,7 +102,7 @@ class ContinualNoise(ABC):
 
 
 class _Unit:
-    """In place of random noise: draw number k sets cell k to one, and all others to zero."""
+    """A source without randomness: draw number k sets cell k to one, and all others to zero."""
 
     def __init__(self, cells: int) -> None:
         self.cells, self.draws = cells, 0

@@ -14,8 +14,8 @@ __all__ = ["Batched"]
 class Batched(ContinualNoise):
     """Each batch's own sum gets fresh noise; a release is the sum of all batches so far.
 
-    A user is in one batch, so one release's noise covers her, however many batches there are. The noise of the sum
-    grows with the square root of their number: good for a few large batches, and for whoever looks at each of them.
+    A user is in one batch, so the noise of one release protects her, whatever the number of batches. The noise of the
+    sum grows with the square root of that number: good for a few large batches, and for the use of batches one by one.
     """
 
     name = "batched"
@@ -23,12 +23,12 @@ class Batched(ContinualNoise):
 
     @property
     def sensitivity(self) -> float:
-        """A user is in one batch."""
+        """One, because a user is in one batch."""
         return 1.0
 
     @property
     def worst_step(self) -> int:
-        """The last: noise grows."""
+        """The last release, because noise grows."""
         return self.steps
 
     def weights(self, step: int) -> Weights:
@@ -41,5 +41,5 @@ class Batched(ContinualNoise):
         return self._draw(source, scale)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Nothing that later releases build on."""
+        """No arrays, because later releases do not build on earlier noise."""
         return {}

@@ -24,11 +24,11 @@ __all__ = ["BLT", "MatrixFactorization", "fit_blt"]
 
 
 TERM_BY_TERM = 10_000_000
-"""Up to so many releases the sensitivity is summed term by term."""
+"""Largest number of releases for which the sensitivity is summed term by term."""
 
 
 def _buffers(steps: int) -> int:
-    """How many buffers keep the worst error within one percent of the exact square root's."""
+    """Number of buffers that keep the worst error within one percent of that of the exact square root."""
     return 4 if steps <= 200_000 else 5 if steps <= 5_000_000 else 6
 
 
@@ -69,7 +69,7 @@ class BLT:
     def squared_sensitivity(self) -> float:
         """The squared norm of the first column of C, its largest.
 
-        The promise rests on this number, so it is summed term by term from the very coefficients that are streamed.
+        The promise depends on this number, so it is summed term by term from the coefficients that are streamed.
         """
         if self.steps > TERM_BY_TERM:  # all scales are positive, so that the closed form cancels nothing
             return (1.0 + _energy(self.decay, self.scale, self.steps - 1)) * (1.0 + 1e-9)
@@ -120,7 +120,7 @@ def _energy(decay: NDArray[np.float64], scale: NDArray[np.float64], terms: int) 
 
 @lru_cache(maxsize=64)
 def fit_blt(steps: int) -> BLT:
-    """The BLT with the least worst error for so many releases; a small optimisation, done once.
+    """The BLT with the smallest worst error for ``steps`` releases; a small optimisation, done once.
 
     Zeros and decays interlace below one, as those of rational approximations of 1 / sqrt(1 - x) do. The search is over
     the logarithms of the gaps between them.
@@ -137,7 +137,7 @@ def fit_blt(steps: int) -> BLT:
         return BLT.of(points[0::2].copy(), points[1::2].copy(), steps)
 
     def cost(gaps: NDArray[np.float64]) -> float:
-        with np.errstate(all="ignore"):  # where points meet, nothing is finite, and the search turns around
+        with np.errstate(all="ignore"):  # where points coincide, values are not finite, and the search turns back
             error = matrix(gaps).worst_error
         return float(np.log(error)) if np.isfinite(error) and error > 0 else 1e6
 
@@ -152,14 +152,14 @@ def fit_blt(steps: int) -> BLT:
             )
             for share in (0.6, 0.9, 1.1)
         ),
-        key=lambda found: float(found.fun),
+        key=lambda result: float(result.fun),
     )
     best = minimize(cost, best.x, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-10})
     return matrix(best.x)
 
 
 class MatrixFactorization(ContinualNoise):
-    """Noise that is correlated over time in the best known way: what one release adds, later ones partly take back."""
+    """Noise with the best known correlation over time: later releases partly cancel the noise of earlier ones."""
 
     name = "matrix-factorization"
     laws = ("gaussian",)
@@ -177,15 +177,15 @@ class MatrixFactorization(ContinualNoise):
 
     @property
     def worst_step(self) -> int:
-        """The last: noise grows."""
+        """The last release, because noise grows."""
         return self.steps
 
     def weights(self, step: int) -> Weights:
-        """As far as the variance goes: one noise, as wide as row ``step`` of B is long."""
+        """One noise with the variance of the release, weighted by the norm of row ``step`` of B."""
         return ((1.0, float(np.sqrt(self.blt.squared_spread(step)))),)
 
     def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Y = C^-1 z, one step of a linear recursion; the noise of the release is the running sum of y."""
+        """One step of the linear recursion y = C^-1 z; the noise of the release is the running sum of y."""
         self.step += 1
         _stream(self._draw(source, scale), self._buffers, self._total, self.blt.decay, self.blt.scale)
         return self._total
@@ -197,7 +197,7 @@ class MatrixFactorization(ContinualNoise):
 
 @compiled
 def _stream(fresh: Any, buffers: Any, total: Any, decay: Any, scale: Any) -> None:
-    # Pass after pass over the cells, each of which the compiler turns into vector instructions.
+    # Separate passes over the cells, because the compiler turns each of them into vector instructions.
     cells = len(fresh)
     for i in range(len(decay)):
         for cell in range(cells):

@@ -2,8 +2,8 @@
 
 Release t is a signed sum of noisy nodes, one block of at most (k - 1) / 2 nodes a level, after the digits of t in base
 k between -(k - 1) / 2 and (k - 1) / 2: a prefix that ends late in a block is the block less its tail. A wider tree is
-lower, so a user is in fewer nodes. Nodes that are subtracted hold users who have yet to come; their noise is drawn
-early, and nothing else is known of them. Proof, for streams that depend on earlier releases: docs/proofs/k-ary-tree.md.
+lower, so a user is in fewer nodes. Nodes that are subtracted hold users who have yet to come: only their noise is drawn
+early. Proof, for streams that depend on earlier releases: docs/proofs/k-ary-tree.md.
 """
 
 from __future__ import annotations
@@ -66,27 +66,27 @@ class KAryTree(ContinualNoise):
 
     @property
     def sensitivity(self) -> float:
-        """A user is in one node of each level."""
+        """The number of levels, because a user is in one node of each level."""
         return float(self.levels)
 
     @property
     def worst_step(self) -> int:
-        """Of the numbers whose lower digits are all as large as digits get, the one with the largest digits."""
-        found = 1
+        """The release with the largest digits, among numbers whose lower digits are all as large as possible."""
+        worst = 1
         for level in range(self.levels):
             tail = self._half * (self.k**level - 1) // (self.k - 1)
             for top in range(1, self._half + 1):
                 for step in (top * self.k**level - tail, top * self.k**level + tail):
-                    if step <= self.steps and self.spread(step) > self.spread(found):
-                        found = step
-        return found
+                    if step <= self.steps and self.spread(step) > self.spread(worst):
+                        worst = step
+        return worst
 
     def weights(self, step: int) -> Weights:
         """One noise for each unit of each digit."""
         return ((float(sum(map(abs, balanced_digits(step, self.k)))), 1.0),)
 
     def advance(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Count up by one: digits wrap from the lowest level, and each that changed changes the noise from there on."""
+        """Count up by one: the lowest digits carry, and the noise is computed anew for all digits that changed."""
         self.step += 1
         digits = balanced_digits(self.step, self.k)
         changed = 0
@@ -106,7 +106,7 @@ class KAryTree(ContinualNoise):
         return total
 
     def _draw_tail(self, level: int, source: NoiseSource, scale: NDArray[np.float64]) -> None:
-        """A new block: noise for the nodes in its second half, summed from its end."""
+        """Draw noise for the nodes in the second half of a new block, summed from its end."""
         self._added[level] = 0.0
         tail = self._tails[level]
         for nodes in range(1, self._half + 1):

@@ -23,8 +23,8 @@ class BinaryTree(ContinualNoise):
     """The binary mechanism.
 
     Only noise is stored, and of it only what is needed: ``totals[i]``, the noise of the last release whose lowest bit
-    is i. The nodes above the lowest bit of t are those of release t minus that bit, so that one addition a cell makes
-    the next release.
+    is i. The nodes above the lowest bit of t are those of release t minus that bit, so that the next release
+    takes one addition for each cell.
     """
 
     name = "binary-tree"
@@ -36,12 +36,12 @@ class BinaryTree(ContinualNoise):
 
     @property
     def sensitivity(self) -> float:
-        """A user is in one node of each level: L1 norms add, squares of L2 norms add."""
+        """The norm of a user's nodes, one of each level: L1 norms add, squares of L2 norms add."""
         return float(self.levels) if self.law == "laplace" else float(np.sqrt(self.levels))
 
     @property
     def worst_step(self) -> int:
-        """The last number all of whose bits are set; of two releases, the second, which has two halves."""
+        """The largest release number whose bits are all set; of two releases, the second, which has two halves."""
         return (1 << (self.steps + 1).bit_length() - 1) - 1 if self.steps != 2 else 2
 
     def weights(self, step: int) -> Weights:
@@ -59,16 +59,16 @@ class BinaryTree(ContinualNoise):
         return total
 
     def _level(self, step: int) -> int:
-        """Of the node that ends at a step: the place of its lowest bit, but never that of a root for one release."""
+        """Level of the node that ends at a step: the place of its lowest bit, but not a root for one release alone."""
         return min((step & -step).bit_length() - 1, self.levels - 1)
 
     def _cover(self, step: int) -> list[int]:
         """The levels of the nodes that add up to a release."""
-        found = []
+        levels = []
         while step:
-            found.append(self._level(step))
-            step -= 1 << found[-1]
-        return found
+            levels.append(self._level(step))
+            step -= 1 << levels[-1]
+        return levels
 
     def _node(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._draw(source, scale)
@@ -81,7 +81,7 @@ class BinaryTree(ContinualNoise):
 class HonakerTree(BinaryTree):
     """The binary mechanism, where every node is also estimated from the nodes below it.
 
-    All nodes have been noised anyway, so what the children say about a node costs nothing. A node of level l is
+    All nodes carry noise anyway, so an estimate of a node from its children costs no privacy. A node of level l is
     estimated as v_l times its own noisy value plus (1 - v_l) times its children's estimates, with v_0 = 1 and
     1 / v_l = 1 + 1 / (2 v_{l-1}), which is also its variance. Noise is real-valued here, and rounded at the release.
     """
@@ -97,15 +97,16 @@ class HonakerTree(BinaryTree):
 
     @property
     def sensitivity(self) -> float:
-        """For Laplace noise a user is in one node of each level; for Gaussian noise, what estimates show of her.
+        """For Laplace noise, the number of levels; for Gaussian noise, a bound on what estimates reveal of a user.
 
-        A release adds the estimate of one node to those before it, so that what is published are the estimates of nodes
-        that end a cover. Given those inside it, an estimate has the fresh noise of its own node and of the right halves
-        of right halves below it, and shows of her what those inside have not shown. Proof: docs/proofs/binary-tree.md.
+        A release adds the estimate of one node to those before it, so releases amount to the estimates of nodes that
+        end a cover. Given the published estimates inside it, an estimate has the fresh noise of its own node and of the
+        right halves of right halves below it, and reveals of her what those have not revealed.
+        Proof: docs/proofs/binary-tree.md.
         """
         if self.law == "laplace":
             return float(self.levels)
-        shown = [0.0] * self.levels  # at most, by the published nodes of that level and below that hold her
+        shown = [0.0] * self.levels  # at most, by the published nodes of that level and below that contain her
         for level in range(self.levels):
             share, fresh, ways = 1.0, 0.0, []
             for below in range(level, -1, -1):
@@ -117,14 +118,14 @@ class HonakerTree(BinaryTree):
         return float(np.sqrt(max(shown)))
 
     def weights(self, step: int) -> Weights:
-        """Each node of the cover, unfolded into the noises of all nodes below it."""
-        found: list[tuple[float, float]] = []
+        """The noises of the nodes of the cover, and of all nodes below them."""
+        pairs: list[tuple[float, float]] = []
         for level in self._cover(step):
             share = 1.0
             for below in range(level, -1, -1):
-                found.append((2.0 ** (level - below), share * self._variances[below]))
+                pairs.append((2.0 ** (level - below), share * self._variances[below]))
                 share *= 1.0 - self._variances[below]
-        return tuple(found)
+        return tuple(pairs)
 
     def _node(self, source: NoiseSource, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         level = self._level(self.step)
@@ -142,6 +143,6 @@ class HonakerTree(BinaryTree):
 
 @compiled
 def _weigh(estimate: Any, left: Any, fresh: Any, own: float) -> None:
-    """From the right child's estimate to the parent's, in place."""
+    """Turn the right child's estimate into the parent's, in place."""
     for cell in range(len(estimate)):
         estimate[cell] = own * fresh[cell] + (1.0 - own) * (left[cell] + estimate[cell])
