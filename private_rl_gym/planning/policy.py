@@ -66,8 +66,8 @@ class Policy:
             raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if np.issubdtype(values.dtype, np.integer):
             shape: tuple[int, ...] = sizes[:2]
-            array = values.astype(np.int64)
-            if array.size and (array.min() < 0 or array.max() >= n_actions):
+            array = values.astype(np.int64, order="C")
+            if array.size and array.view(np.uint64).max() >= n_actions:  # negative actions are huge ones without a sign
                 raise ValueError(
                     f"The policy chooses an action outside 0..{n_actions - 1}: "
                     f"its entries run from {array.min()} to {array.max()}."
@@ -82,7 +82,9 @@ class Policy:
             )
         if len(shape) == 3:
             array = as_distributions(array, "policy", "state")  # type: ignore[assignment,arg-type]
-        return cls.trusted(read_only(np.ascontiguousarray(np.broadcast_to(array, shape))), n_actions)
+        if array.shape != shape:
+            array = np.ascontiguousarray(np.broadcast_to(array, shape))  # type: ignore[assignment]
+        return cls.trusted(read_only(array), n_actions)
 
     @classmethod
     def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:

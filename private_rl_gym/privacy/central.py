@@ -65,7 +65,10 @@ class CentralNoise:
         """
         counting = self.counting
         if not counting.apart and counting.step + releases > counting.steps:
-            raise RuntimeError(f"Noise is calibrated for {counting.steps} releases: nothing more is published.")
+            raise RuntimeError(
+                f"Noise is calibrated for {counting.steps} releases, and a publication was interrupted after its noise "
+                "was drawn: nothing more is published here. What was published keeps its promise."
+            )
         self.check()
         self._whole = counting.apart  # where batches are apart, none builds on another
         out = sums.astype(np.float64)

@@ -38,9 +38,9 @@ BOARDS = {
     "ldp laplace": lambda env, **o: ldp(env, randomizer="laplace", **o),
     "ldp gaussian": lambda env, **o: ldp(env, randomizer="gaussian", delta=1e-6, **o),
     "sdp": lambda env, **o: sdp(env, **o),
-    "sdp around ldp": lambda env, **o: sdp(ldp(env), **{"epsilon": None, "delta": None, **o}),
-    "jdp around ldp": lambda env, **o: jdp(ldp(env), **o),
-    "jdp around laplace": lambda env, **o: jdp(ldp(env, randomizer="laplace"), **o),
+    "sdp around ldp": lambda env, **o: sdp(ldp(env, users=o.get("users", 40)), **{"epsilon": None, "delta": None, **o}),
+    "jdp around ldp": lambda env, **o: jdp(ldp(env, users=o.get("users", 40)), **o),
+    "jdp around laplace": lambda env, **o: jdp(ldp(env, randomizer="laplace", users=o.get("users", 40)), **o),
 }
 
 
