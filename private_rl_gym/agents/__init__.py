@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.batched import Batch as Batch
     from private_rl_gym.agents.batched import BatchedAgent as BatchedAgent
     from private_rl_gym.agents.dp_ucbvi import DPUCBVI as DPUCBVI
+    from private_rl_gym.agents.frugal_ucbvi import FrugalUCBVI as FrugalUCBVI
     from private_rl_gym.agents.linear import OPPO as OPPO
     from private_rl_gym.agents.linear import UCRLVTR as UCRLVTR
     from private_rl_gym.agents.linear import PrivateLinOptPO as PrivateLinOptPO

@@ -218,8 +218,9 @@ class HalvedBits(SDPShuffler):
         sent = self._batches.pending
         bits = self._protocol.noise_bits(sent)
         number = sent * bits.each // 4
-        noise = self._shuffler.generator.binomial(number, bits.bias, len(sums))
-        return np.asarray((sums + noise - number * bits.bias) * self.statistic.grid)
+        cells = self.statistic.cells
+        noise = self._shuffler.generator.binomial(number, bits.bias, cells)
+        return np.asarray((sums[:cells] + noise - number * bits.bias) * self.statistic.grid)
 
 
 class _Trusting(Population):

@@ -83,7 +83,7 @@ class Policy:
         if len(shape) == 3:
             array = as_distributions(array, "policy", "state")  # type: ignore[assignment,arg-type]
         if array.shape != shape:
-            array = np.ascontiguousarray(np.broadcast_to(array, shape))  # type: ignore[assignment]
+            array = np.ascontiguousarray(np.broadcast_to(array, shape))
         return cls.trusted(read_only(array), n_actions)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 * ``Ask`` - the base class
 * ``Values`` - a value function, for users who report the moments of a linear learner
+* ``Wanted`` - the cells that are wanted, for users who report single steps
 
 An ask is sent along with the policy: ``board.serve(policy, users, ask)``. It is public, and the same for all users of
 a batch. It may change *what* users report, but never how far one of them can move a sum.
@@ -16,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.planning.arrays import as_array, read_only
+from private_rl_gym.planning.arrays import as_array, positive_integer, read_only
 
-__all__ = ["ASKS", "Ask", "Values"]
+__all__ = ["ASKS", "Ask", "Values", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,5 +63,54 @@ class Values(Ask):
         return Values(copied)
 
 
-ASKS: dict[str, type[Ask]] = {kind.__name__: kind for kind in (Values,)}
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted(Ask):
+    """The steps that users report: their first ones in wanted cells, or one at a random stage.
+
+    Each user is, at random, one of three kinds: she reports the state she started in (with probability ``starts``), her
+    step at a stage drawn uniformly (``anywhere``), or else the first step that she takes in each of the first ``most``
+    wanted cells that she meets. All three choices look at the past only, so that next states and rewards are unbiased.
+
+    Attributes:
+        cells: ``[s, a]``, whether a step there is wanted.
+        anywhere: Probability that she reports the step at a random stage, wherever it is.
+        starts: Probability that she reports the state she started in.
+        most: Largest number of steps that she reports. Noise grows with it, so a user who visits many cells reports
+            more of them, each less clearly.
+    """
+
+    cells: NDArray[np.bool_]
+    anywhere: float = 0.0
+    starts: float = 0.0
+    most: int = 1
+
+    def checked(self, horizon: int, n_states: int, n_actions: int) -> Wanted:
+        """A read-only copy; raises if it does not fit these sizes."""
+        cells = np.array(self.cells)
+        if cells.shape != (n_states, n_actions) or cells.dtype != np.bool_:
+            raise ValueError(
+                f"cells have shape {cells.shape} and type {cells.dtype}: say True or False for each of the "
+                f"{(n_states, n_actions)} states and actions."
+            )
+        anywhere, starts = float(self.anywhere), float(self.starts)
+        if not (anywhere >= 0.0 and starts >= 0.0 and anywhere + starts <= 1.0):
+            raise ValueError(f"anywhere is {anywhere} and starts is {starts}: they are parts of one probability.")
+        most = positive_integer(self.most, "most", "reports")
+        if most > horizon:
+            raise ValueError(f"most is {most}: a user takes {horizon} steps.")
+        return Wanted(read_only(cells), anywhere, starts, most)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Its arrays by name, to be saved."""
+        shares = np.array([self.anywhere, self.starts])
+        return {"cells": self.cells, "shares": shares, "most": np.array([self.most])}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Wanted:
+        """The ask with these arrays."""
+        anywhere, starts = arrays["shares"]
+        return cls(arrays["cells"], float(anywhere), float(starts), int(arrays["most"][0]))
+
+
+ASKS: dict[str, type[Ask]] = {kind.__name__: kind for kind in (Values, Wanted)}
 """All kinds of asks, by name."""

@@ -34,7 +34,7 @@ class Door(ABC):
 
     @abstractmethod
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The published cells of these sums, in real units.
+        """The published cells of these sums, which end with the tallies, in real units.
 
         The sums are those of one batch, or, where batches are not apart, of all users. Where several releases are due
         at once, noise is drawn for each of them, and only the newest is made (or the sum of that many batches).
@@ -110,6 +110,7 @@ class Batches:
         """Add contributions, then count users: if interrupted they have not left yet, and will leave with nothing."""
         if start == stop:
             return
+        self.statistic.tally(stop - start, ask, self.sums)  # first: noise follows what users were asked
         if users is None:
             self._door.contribute_nothing(stop - start, self.sums)
         else:
@@ -164,7 +165,7 @@ class Batches:
         the batch, so that it is never counted twice.
         """
         cells, apart = self.statistic.cells, self._door.apart
-        vector = np.concatenate([self._door.disclose(self.sums[:cells], releases), self.sums[cells:]])
+        vector = np.concatenate([self._door.disclose(self.sums, releases), self.sums[cells:]])
         total = self.published + vector if apart else vector
         batch, self.pending, self.asked_size = self.pending, 0, 0
         if apart:

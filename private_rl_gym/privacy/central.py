@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.privacy.counting import ContinualNoise
-from private_rl_gym.privacy.errors import GaussianError, LaplaceError, NoError
+from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError, LaplaceError, NoError
 from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Noise, check_scale
 
-__all__ = ["CentralNoise", "exact", "law_of"]
+__all__ = ["CentralNoise", "exact", "law_of", "sum_of"]
 
 
 def exact(_grid: float) -> NoError:
@@ -31,6 +32,18 @@ def law_of(counting: ContinualNoise, scale: float, step: int) -> Noise:
     if counting.apart:  # every batch is rounded by itself
         return lambda grid: GaussianError(scale, grid).summed(step)
     return partial(GaussianError, scale * counting.spread(step))
+
+
+def sum_of(laws: Sequence[Noise]) -> Noise:
+    """The error of a sum of cells with these errors."""
+
+    def together(grid: float) -> ErrorLaw:
+        total: ErrorLaw = NoError()
+        for law in laws:
+            total = CombinedError.of(total, law(grid))
+        return total
+
+    return together
 
 
 class CentralNoise:

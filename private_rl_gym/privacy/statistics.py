@@ -168,6 +168,20 @@ class Statistic(ABC):
         """Add the contributions of users who left early: nothing, or an empty report with noise as in any other."""
         del users, sums, source
 
+    def tally(self, users: int, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """Count users by what they were asked, which is public, whether or not they stayed."""
+        del users, ask, sums
+
+    def asked(self, tallies: NDArray[Any]) -> Statistic:
+        """The statistic with the sensitivity of a batch that has these tallies; itself, if asks do not change it."""
+        del tallies
+        return self
+
+    def own_noise(self, users: int) -> float:
+        """Standard deviation of the noise that so many users add to a cell themselves."""
+        del users
+        return 0.0
+
     @abstractmethod
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
         """The families of sums in a vector of cells (in real units) and tallies."""

@@ -177,6 +177,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     _promised: Guarantee
 
+    _choices: NoiseSource | None = None
+    """The source of users' own choices, which are no noise, where their reports leave them any."""
+
     def settle(self, statistic: str = "tabular", *, apart: bool = False) -> None:
         """Choose the options that were left open. Agents do so for what they need, when they are given a boundary.
 
@@ -209,7 +212,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
         """Add the users' vectors to ``sums``; around another boundary, add what users contribute there."""
         if self._inner is None:
-            self.statistic.collect(users, sums, None, ask)
+            self.statistic.collect(users, sums, self._choices, ask)
         else:
             self._inner.contribute(users, ask, sums)
 
@@ -218,10 +221,19 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         if self._inner is not None:
             self._inner.contribute_nothing(users, sums)
 
+    def expected_noise(self, users: int, ask: Ask | None = None) -> float:
+        """Standard deviation of the noise in a cell that nobody is in, for a batch of users who are asked this.
+
+        It is public and known in advance, so that learners can plan the sizes of their batches. Shufflers state it for
+        large batches; in smaller ones it is a few percent less.
+        """
+        del ask
+        return self.statistic.own_noise(users)
+
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The values to publish for these sums; here the sums themselves."""
         del releases
-        return np.asarray(sums * self.statistic.grid)
+        return np.asarray(sums[: self.statistic.cells] * self.statistic.grid)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise in a release; here there is none."""

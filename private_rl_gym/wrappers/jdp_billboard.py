@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -10,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.batches import Batches
 from private_rl_gym.privacy.calibration import calibrate, choose_counting
-from private_rl_gym.privacy.central import CentralNoise
+from private_rl_gym.privacy.central import CentralNoise, sum_of
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.counting.base import Law
 from private_rl_gym.privacy.guarantee import Guarantee, Neighbours, TrustModel
 from private_rl_gym.privacy.noise import Noises, NoiseSource
+from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.privacy.statistics import Noise, Statistic, check_scale
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
@@ -55,9 +59,9 @@ class JDPBillboard(Boundary):
         epsilon: For a user's whole episode, over all releases.
         delta: Zero for pure differential privacy.
         users: The number of users that may come.
-        statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
-            features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
-            agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"`` moments, for
+            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own. By
+            default the kind that the agent needs.
         counting: ``"matrix-factorization"``, ``"k-ary-tree"``, ``"binary-tree"``, ``"honaker-tree"`` or ``"batched"``;
             by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
             plan their own batches.
@@ -132,6 +136,8 @@ class JDPBillboard(Boundary):
                 f"releases is {releases}: {users} users in batches of {batch_size} make {batches} releases at least."
             )
         self._source = NoiseSource(seed, secure=secure)
+        self._choices = NoiseSource(seed, secure=secure, role="choices")
+        self._batches_by_most = np.zeros(0, dtype=np.int64)
         self.design("tabular" if statistic is None else statistic, apart=False)
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
         self._enclose()
@@ -140,6 +146,14 @@ class JDPBillboard(Boundary):
         """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""
         (epsilon, delta), paper = self._budget, self._paper
         self.statistic = self._summed(statistic)
+        if isinstance(self.statistic, Reports):
+            self._batches_by_most = np.zeros(self.statistic.horizon, dtype=np.int64)
+            if self._counting_choice[0] not in (None, "batched"):
+                raise ValueError(
+                    f"counting is {self._counting_choice[0]!r}: what is reported differs from batch to batch, so that "
+                    "reports are counted in batches. Leave it out."
+                )
+            apart = True
         self._mechanism = choose_counting(
             *self._counting_choice, self.statistic, self._releases, epsilon, delta, paper=paper, apart=apart
         )
@@ -148,15 +162,18 @@ class JDPBillboard(Boundary):
         self.apart = small.apart
         self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
         check_scale(self._scale, float(self.statistic.grid.min()))
+        reports, described, every = isinstance(self.statistic, Reports), str(law), self.batch_size
+        if reports:  # batches that are asked for more reports may use delta, and another law
+            spent, described = delta, "the most accurate"
         self._promised = Guarantee(
             TrustModel.JDP,
             true_epsilon,
             spent,
             self.users,
-            f"{counting} sums of {self.statistic.title} with {law} noise, a release every {self.batch_size} users",
+            f"{counting} sums of {self.statistic.title} with {described} noise, a release every {every} users",
             Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE,
             notes=calibration_notes(epsilon, true_epsilon, paper=paper),
-            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" else None,
+            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" and not reports else None,
         )
 
     def _summed(self, statistic: Any) -> Statistic:
@@ -173,19 +190,53 @@ class JDPBillboard(Boundary):
 
     def _open(self) -> Batches:
         """Create the noise for every cell, and the batches."""
-        counting, law = self._mechanism
-        mechanism = COUNTING[counting](self._releases, self.statistic.cells, law)
-        self._noise = self.central(mechanism, self._scale, self.statistic.grid, self._source)
+        self._noise = self._noise_of(self.statistic, self._mechanism, self._scale)
+        self._others: dict[Statistic, CentralNoise] = {}
         return super()._open()
+
+    def _noise_of(self, statistic: Statistic, mechanism: tuple[str, Law], scale: float) -> CentralNoise:
+        counting, law = mechanism
+        return self.central(
+            COUNTING[counting](self._releases, statistic.cells, law), scale, statistic.grid, self._source
+        )
+
+    def _noise_for(self, statistic: Statistic) -> CentralNoise:
+        """The noise of a batch whose users were asked for more than one report: the most accurate for so many."""
+        if statistic is self.statistic:
+            return self._noise
+        if statistic not in self._others:
+            counting, noise = self._counting_choice
+            mechanism = choose_counting(counting, noise, statistic, self._releases, *self._budget, apart=True)
+            scale, _, _ = calibrate(COUNTING[mechanism[0]](1, 1, mechanism[1]), statistic, *self._budget, paper=False)
+            self._others[statistic] = self._noise_of(statistic, mechanism, scale)
+        return self._others[statistic]
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The values to publish: the sums with noise in every cell, visited or not."""
-        return self._noise.add(sums, releases)
+        cells = self.statistic.cells
+        asked = self.statistic.asked(sums[cells:])
+        if isinstance(asked, Reports):
+            self._batches_by_most[asked.most - 1] += releases
+        return self._noise_for(asked).add(sums[:cells], releases)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise in a release."""
-        del newest
-        return self._noise.law(releases)
+        reports = self.statistic
+        if not isinstance(reports, Reports) or not reports.tallies or self._inner is not None:
+            return self._noise.law(releases)
+        if newest:
+            asked = reports.asked(self._batches.batch_published[reports.cells :])
+            return self._noise_for(asked).law(releases)
+        by_most = enumerate(self._batches_by_most, start=1)
+        return sum_of([self._noise_for(reports.of_at_most(most)).law(int(count)) for most, count in by_most if count])
+
+    def expected_noise(self, users: int, ask: Ask | None = None) -> float:
+        """The users' own noise and that of the billboard together."""
+        _ = self._batches
+        asked, checked = self.statistic, self.statistic.checked(ask)
+        if isinstance(asked, Reports) and isinstance(checked, Wanted) and self._inner is None:
+            asked = asked.of_at_most(checked.most)
+        return math.hypot(super().expected_noise(users, ask), self._noise_for(asked).law(1)(1.0).std)
 
     def planned_releases(self) -> int | None:
         """The number of releases that noise was calibrated for; None if every batch has noise of its own."""
@@ -201,16 +252,19 @@ class JDPBillboard(Boundary):
         return [*super().noises(batches), *self._noise.noises(len(batches))]
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The sources of the billboard, and of the boundary inside."""
-        return {**super().sources(), "billboard": self._source}
+        """The sources of the billboard, of the boundary inside, and of users' choices where they have any."""
+        chosen = self._inner is None and isinstance(self.statistic, Reports)
+        choices = {"choices": self._choices} if chosen and self._choices is not None else {}
+        return {**super().sources(), **choices, "billboard": self._source}
 
     def noise_terms(self) -> dict[str, Any]:
         """The mechanism, the scale and the number of releases."""
         return {"mechanism": list(self._mechanism), "scale of noise": self._scale, "number of releases": self._releases}
 
     def noise_arrays(self) -> dict[str, NDArray[Any]]:
-        """The noise that later releases build on."""
-        return {f"noise.{name}": array for name, array in self._noise.arrays().items()}
+        """The noise that later releases build on, and the number of batches that were asked for so many reports."""
+        arrays = {f"noise.{name}": array for name, array in self._noise.arrays().items()}
+        return arrays | ({"batches_by_most": self._batches_by_most} if len(self._batches_by_most) else {})
 
     @property
     def _noise_step(self) -> int:

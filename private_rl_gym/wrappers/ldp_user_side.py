@@ -13,7 +13,10 @@ from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.randomizers import most_accurate
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
+from private_rl_gym.privacy.reports import LocalReports, Reports
+from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
     StatisticChoice,
@@ -47,12 +50,12 @@ class LDPUserSide(Boundary):
         epsilon: For a user's whole episode.
         delta: For ``"gaussian"``; the other randomizers are pure.
         users: The number of users that may come; by default any number.
-        statistic: The content of her report: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with
-            the features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
-            agent needs.
-        randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget; the most accurate, and
-            the default for counts), ``"unary"`` (all her steps), ``"laplace"`` or ``"gaussian"`` (all her counts or
-            moments; for moments the default is ``"gaussian"`` if delta is above 0, else ``"laplace"``).
+        statistic: The content of her report: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"``
+            moments, for linear learners, with the features that the environment knows or with ``LinearFeatures`` of
+            your own. By default the kind that the agent needs.
+        randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget), ``"unary"`` (all her
+            steps), ``"laplace"`` or ``"gaussian"`` (all her counts or moments). By default the one with the least noise
+            at this epsilon and size. Reports of single steps are always sent as a ``"subset"`` of outcomes.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
             the given epsilon. The ledger says so.
@@ -105,9 +108,14 @@ class LDPUserSide(Boundary):
         (epsilon, delta), paper = self._budget, self._paper
         exact = exact_statistic(self.population, statistic, paper=paper)
         name = self._randomizer
-        if name is None:
-            name = "one-step" if exact.name == "tabular" else "gaussian" if delta > 0.0 else "laplace"
-        self.statistic, true_epsilon, true_delta = named_randomizer(name, exact, epsilon, delta, paper=paper)
+        if isinstance(exact, Reports):
+            if name not in (None, "subset"):
+                raise ValueError(f"randomizer is {name!r}: reports of single steps are sent as a 'subset' of outcomes.")
+            name, true_epsilon, true_delta = "subset", epsilon, 0.0
+            self.statistic: Statistic = LocalReports(exact, epsilon)
+        else:
+            name = name or most_accurate(exact, epsilon, delta, paper=paper)
+            self.statistic, true_epsilon, true_delta = named_randomizer(name, exact, epsilon, delta, paper=paper)
         self._promised = Guarantee(
             TrustModel.LDP,
             true_epsilon,

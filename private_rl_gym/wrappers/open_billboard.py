@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import StatisticChoice, exact_statistic
 
@@ -32,10 +34,11 @@ class OpenBillboard(Boundary):
     Args:
         env: An environment with Discrete spaces and a horizon.
         users: The number of users that may come; by default any number.
-        statistic: The kind of sums: ``"tabular"`` counts; or ``"linear"`` moments, for linear learners, with the
-            features that the environment knows or with ``LinearFeatures`` of your own. By default the kind that the
-            agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"`` moments, for
+            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own. By
+            default the kind that the agent needs.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
+        seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
@@ -48,12 +51,14 @@ class OpenBillboard(Boundary):
         *,
         statistic: StatisticChoice | None = None,
         batch_size: int = 1,
+        seed: int | None = None,
         horizon: int | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
-            self, users=users, statistic=statistic, batch_size=batch_size, horizon=horizon
+            self, users=users, statistic=statistic, batch_size=batch_size, seed=seed, horizon=horizon
         )
         super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        self._choices = NoiseSource(seed, role="choices")
         self.design("tabular" if statistic is None else statistic, apart=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
@@ -65,3 +70,7 @@ class OpenBillboard(Boundary):
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The values to publish: the exact sums of all users."""
         return super().disclose(sums, releases)
+
+    def sources(self) -> dict[str, NoiseSource]:
+        """The source of users' choices, where they have any."""
+        return {"choices": self._choices} if isinstance(self.statistic, Reports) and self._choices else {}

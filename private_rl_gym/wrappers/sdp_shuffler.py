@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.errors import BoundedError
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
 from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
@@ -20,7 +21,7 @@ from private_rl_gym.privacy.shuffled import ShuffledBatches, ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.summing import uses_printed_constants
+from private_rl_gym.wrappers.summing import exact_statistic, uses_printed_constants
 
 __all__ = ["SDPShuffler"]
 
@@ -60,6 +61,8 @@ class SDPShuffler(Boundary):
         epsilon: For a user's whole episode. Around ``LDPUserSide`` it follows from the epsilon there.
         delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
         users: The number of users that may come; by default any number.
+        statistic: The kind of sums: ``"tabular"`` counts, or ``"reports"`` of single steps; around ``LDPUserSide``,
+            what users report there. By default the kind that the agent needs.
         batch_size: Number of users in a batch.
         smallest_batch: Around ``LDPUserSide``, the smallest number of reports that are ever shuffled together; the
             guarantee is computed for it. By default ``batch_size``. A smaller number leaves room for ``publish`` and
@@ -85,7 +88,7 @@ class SDPShuffler(Boundary):
         delta: float | None = None,
         users: int | None = None,
         *,
-        statistic: Literal["tabular"] | None = None,
+        statistic: Literal["tabular", "reports"] | None = None,
         batch_size: int = 1000,
         smallest_batch: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
@@ -121,6 +124,7 @@ class SDPShuffler(Boundary):
             simulation == "messages",
         )
         self._protocol: BinarySums | None = None
+        self._protocols: dict[int, BinarySums] = {}
         self._shuffler = NoiseSource(seed, secure=secure, role="shuffler")
         self._users_source = NoiseSource(seed, secure=secure, role="users")
         self._held: list[NDArray[np.int64]] = []  # bits of the current batch, where messages are made
@@ -150,23 +154,20 @@ class SDPShuffler(Boundary):
         if epsilon is None or delta is None:
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
             raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
-        if statistic != "tabular":
-            raise ValueError(
-                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts itself. Put it "
-                f"around "
-                "LDPUserSide, whose reports may be of any kind."
-            )
         population = self.population
-        bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
-        self.statistic = ShuffledBits(self.sizes, separate_visits=self._paper, bits=population.compiled and bernoulli)
-        self._protocol = BinarySums(
-            self.statistic.moved,
-            float(epsilon),
-            float(delta),
-            paper=self._paper,
-            horizon=population.horizon,
-            dropout=self._dropout,
-        )
+        if statistic == "tabular":
+            bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
+            bits = population.compiled and bernoulli
+            self.statistic: Any = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
+        elif statistic == "reports":
+            self.statistic = exact_statistic(population, statistic, paper=self._paper)
+        else:
+            raise ValueError(
+                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts and 'reports' "
+                "itself. Put it around LDPUserSide, whose reports may be of any kind."
+            )
+        self._budget = float(epsilon), float(delta)
+        self._protocol = self._protocol_for(self.statistic)
         vanish = f", of whom a share of {self._dropout:g} may vanish" if self._dropout else ""
         self._promised = Guarantee(
             TrustModel.SDP,
@@ -186,6 +187,18 @@ class SDPShuffler(Boundary):
                     f"A batch would be {most:.2g} messages, too many to make one by one: take simulation='aggregate', "
                     "which has the same law, or smaller batches."
                 )
+
+    def _protocol_for(self, statistic: Any) -> BinarySums:
+        """The protocol for users whose bits are these; if they were asked for more reports, they need more noise."""
+        if statistic.moved not in self._protocols:
+            self._protocols[statistic.moved] = BinarySums(
+                statistic.moved,
+                *self._budget,
+                paper=self._paper,
+                horizon=self.population.horizon,
+                dropout=self._dropout,
+            )
+        return self._protocols[statistic.moved]
 
     @property
     def _printed(self) -> str:
@@ -249,7 +262,7 @@ class SDPShuffler(Boundary):
             for user in range(len(users)):
                 bits = np.zeros_like(sums)
                 self.statistic.collect(users.part(user, user + 1), bits, self._users_source, ask)
-                self._held.append(bits)
+                self._held.append(bits[: self.statistic.cells])
                 sums += bits
 
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
@@ -257,7 +270,7 @@ class SDPShuffler(Boundary):
         if self._inner is not None:
             self._inner.contribute_nothing(users, sums)
         elif self._by_message:
-            self._held += [np.zeros_like(sums) for _ in range(users)]
+            self._held += [np.zeros(self.statistic.cells, dtype=np.int64) for _ in range(users)]
 
     def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
         """The values to publish: the sums of all users' bits and noise bits after mixing.
@@ -266,11 +279,11 @@ class SDPShuffler(Boundary):
         """
         if self._protocol is None:
             return super().disclose(sums, releases)
-        size, lost = self._batches.pending, self._batches.lost
+        size, lost, cells = self._batches.pending, self._batches.lost, self.statistic.cells
         sent = size - lost
         if not sent:
-            return np.zeros(len(sums))
-        bits = self._protocol.noise_bits(size)
+            return np.zeros(cells)
+        bits = self._protocol_for(self.statistic.asked(sums[cells:])).noise_bits(size)
         if self._by_message:
             if len(self._held) != sent:
                 raise RuntimeError("Messages of this batch are missing: nothing is published.")
@@ -278,11 +291,19 @@ class SDPShuffler(Boundary):
             mixed = messages.sum(axis=1, dtype=np.int64)
             self._held.clear()
         else:
-            mixed = sums + self._shuffler.generator.binomial(sent * bits.each, bits.bias, len(sums))
+            mixed = sums[:cells] + self._shuffler.generator.binomial(sent * bits.each, bits.bias, cells)
         mean = sent * bits.each * bits.bias
         self._batch_variance[0] = bits.variance(sent)
         self._noise += self._batch_variance[0], mean
         return np.asarray((mixed - mean) * self.statistic.grid)
+
+    def expected_noise(self, users: int, ask: Ask | None = None) -> float:
+        """The noise of the users' bits, as in a large batch; around reports, that of the reports."""
+        if self._protocol is None:
+            return super().expected_noise(users, ask)
+        checked = self.statistic.checked(ask)
+        asked = self.statistic.of_at_most(checked.most) if isinstance(checked, Wanted) else self.statistic
+        return 0.5 * math.sqrt(self._protocol_for(asked).tau)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise in one counter: a sum of many centred bits."""

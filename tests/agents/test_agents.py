@@ -127,7 +127,9 @@ def test_regret_is_exact():
         lambda env, **o: SDPShuffler(LDPUserSide(env, 5.0, **o), users=300, batch_size=10),
     ],
 )
-@pytest.mark.parametrize("name", sorted(set(OURS) - {"SDPPE", "APEVE"}))  # these close batches: test_sdp_pe.py
+@pytest.mark.parametrize(
+    "name", [name for name in OURS if not getattr(agents, name).plans_batches]
+)  # those close batches
 def test_every_agent_runs_on_every_board(name, board):
     kind = getattr(agents, name)
     env = gym.make("PrivateRL/RiverSwimMixture-v0", horizon=5)

@@ -28,7 +28,8 @@ from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
 H = 8
 RIVER = "PrivateRL/RiverSwimMixture-v0"  # the very river, with features for linear learners
 OURS = sorted(AGENTS)
-LEARNERS = sorted(set(OURS) - {"APEVE", "SDPPE"})  # with another board these begin their stages anew: test_sdp_pe.py
+BATCHED = {name for name in OURS if getattr(agents, name).plans_batches}  # with another board these begin anew
+LEARNERS = sorted(set(OURS) - BATCHED)
 
 
 def river(**arguments):

@@ -419,7 +419,7 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda env: OpenBillboard(env, statistic="quadratic"), r"choose 'tabular' for counts, 'linear'"),
+        (lambda env: OpenBillboard(env, statistic="quadratic"), r"choose 'tabular' for counts"),
         (lambda env: OpenBillboard(env, statistic=np.eye(3)), r"hand over LinearFeatures"),
         (
             lambda _: OpenBillboard(gym.make("PrivateRL/RiverSwim-v0"), statistic="linear"),
