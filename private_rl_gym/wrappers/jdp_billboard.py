@@ -78,6 +78,7 @@ class JDPBillboard(Boundary):
 
     short = "jdp"
     may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
+    more_releases = "Build it with counting='batched', or, to publish() more often, with a larger releases=."
 
     central: ClassVar[type[CentralNoise]] = CentralNoise
     """The class of the noise on sums; billboards that are broken on purpose replace it."""
@@ -201,8 +202,8 @@ class JDPBillboard(Boundary):
         return [*super().noises(batches), *self._noise.noises(len(batches))]
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The sources of the billboard, and of the boundary inside."""
-        return {**super().sources(), "billboard": self._source}
+        """The source of the billboard, whose promise does not rest on the noise of a boundary inside."""
+        return {"billboard": self._source}
 
     def noise_terms(self) -> dict[str, Any]:
         """The mechanism, the scale and the number of releases."""
