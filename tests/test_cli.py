@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from private_rl_gym.cli import app
-from private_rl_gym.privacy import gaussian_mu
+from private_rl_gym.privacy import TrustModel, gaussian_mu
+from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
 from tests.wrappers.stacks import A, H, S, river
 
@@ -59,10 +60,11 @@ def test_the_table_is_what_boundaries_do():
     done = run(*plan, "--delta", "1e-6", "--json")
     found = {(row["model"], row["mechanism"]): row for row in json.loads(done.output)["rows"]}
     assert json.loads(done.output)["plan"]["releases"] == 40
-    for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
-        board = JDPBillboard(river(), 1.0, 1e-6, 40, counting=counting)
+    for counting, law in [(name, law) for name, kind in COUNTING.items() for law in kind.laws]:
+        delta = 1e-6 if law == "gaussian" else 0.0
+        board = JDPBillboard(river(), 1.0, delta, 40, counting=counting, noise=law)
         board.serve([1] * S, 40)
-        row = found["JDP", f"{counting}, gaussian"]
+        row = found["JDP", f"{counting}, {law}"]
         assert (row["visits_std"], row["transitions_std"], row["rewards_std"]) == tuple(
             board.release.noise_std.values()
         )
@@ -75,6 +77,11 @@ def test_the_table_is_what_boundaries_do():
             board.release.noise_std.values()
         )
         assert row["bound"] == pytest.approx(board.release.error_bound(0.05))
+
+
+def test_every_trust_model_has_a_row():
+    missing = {str(model) for model in TrustModel} - {model for model, _ in rows("--users", "1000", "--delta", "1e-6")}
+    assert not missing, f"{', '.join(missing)}: yield a row of it in experiments/budget.py"
 
 
 def test_fewer_releases_mean_less_noise():

@@ -9,6 +9,7 @@ from private_rl_gym.agents import DPUCBVI
 from private_rl_gym.cli import app
 from private_rl_gym.experiments.grid import BUILT_IN
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+from private_rl_gym.wrappers import BOUNDARIES as KINDS
 
 GRID = """
 users = 40
@@ -174,7 +175,26 @@ def test_a_store_that_is_none_is_left_alone(command, label, sentence, tmp_path):
 
 def test_names_are_completed():
     assert [name for name, _ in AGENTS.complete("dp")] == ["DPUCBVI"]
-    assert [name for name, _ in BOUNDARIES.complete("")] == ["open", "jdp", "ldp", "sdp"]
+    assert [name for name, _ in BOUNDARIES.complete("")] == list(KINDS)
+    assert [name for name, _ in BOUNDARIES.complete("j")] == ["jdp"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_train_sends_a_boundary_what_its_constructor_takes(name):
+    done = run("train", "--boundary", name, "--users", "30", "--set", "environment.horizon=3", "--json")
+    assert done.exit_code == 0, done.output
+    sent = json.loads(done.stdout)["config"]["boundary"]
+    usual = {"epsilon": 10.0, "delta": getattr(KINDS[name], "usual_delta", 0.0), "batch_size": 30}
+    wanted = {option: value for option, value in usual.items() if option in BOUNDARIES[name].options and value}
+    assert sent == {"name": name, **wanted}
+
+
+def test_help_names_every_boundary(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for command in ("train", "audit"):
+        text = " ".join(run(command, "--help").stdout.split())
+        assert f"One of {', '.join(KINDS)}" in text
+        assert "1e-06 for jdp" in text
 
 
 @pytest.mark.slow

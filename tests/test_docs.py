@@ -59,6 +59,38 @@ def test_promises_are_really_compared():
     assert sum(run(block, names) for block in BLOCK.findall(tutorial)) >= 5
 
 
+def table_in(module, name):
+    """The names in a literal table of a module that makes pages, without the libraries that it draws with."""
+    for statement in ast.parse((ROOT / "docs" / "_ext" / f"{module}.py").read_text()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
+            return set(ast.literal_eval(statement.value))
+    raise KeyError(name)
+
+
+def test_everything_that_can_be_named_is_on_its_page():
+    from private_rl_gym import ENVIRONMENTS
+    from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+
+    boundaries = [named.kind.__name__ for named in BOUNDARIES.values()]
+    for folder, names in (("agents", list(AGENTS)), ("boundaries", boundaries)):
+        index = (ROOT / "docs" / folder / "index.md").read_text()
+        missing = [name for name in names if f"[`{name}`](" not in index]
+        assert not missing, f"{', '.join(missing)}: no row in docs/{folder}/index.md"
+        entries = index.rpartition("```{toctree}")[2].split()
+        missing = sorted({page.stem for page in (ROOT / "docs" / folder).glob("*.md")} - {"index", *entries})
+        assert not missing, f"{', '.join(missing)}: not in the toctree of docs/{folder}/index.md"
+    missing = sorted({name for _, name in ENVIRONMENTS.values()} - table_in("environment_pages", "SHAPES"))
+    assert not missing, f"{', '.join(missing)}: no shapes in SHAPES of docs/_ext/environment_pages.py"
+
+
+def test_pictures_of_agents_are_drawn():
+    drawn = table_in("boundary_pages", "GRIDS")
+    for page in (ROOT / "docs" / "agents").glob("*.md"):
+        for picture in re.findall(r"generated/([a-z-]+)\.png", page.read_text()):
+            known = {picture, picture.removesuffix("-privacy")} & drawn
+            assert known, f"{page.name} shows {picture}.png: add the grid to GRIDS of docs/_ext/boundary_pages.py"
+
+
 def test_the_two_commands_of_the_readme_exist():
     commands = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
     makefile = (ROOT / "Makefile").read_text()

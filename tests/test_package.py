@@ -45,6 +45,13 @@ def test_ids_are_registered_once():
     assert gym.registry == before
 
 
+def test_every_environment_is_exported():
+    from private_rl_gym import envs
+
+    missing = sorted({name for _, name in private_rl_gym.ENVIRONMENTS.values()} - set(envs.__all__))
+    assert not missing, f"{', '.join(missing)}: import it in envs/__init__.py, and name it in __all__ there"
+
+
 @pytest.mark.parametrize("id", private_rl_gym.ENVIRONMENTS)
 def test_every_id_makes_its_class(id):
     assert type(gym.make(id).unwrapped).__name__ == private_rl_gym.ENVIRONMENTS[id][1]

@@ -257,7 +257,10 @@ class Agent(ABC):
         return self._policy
 
     def best_policy(self) -> Policy:
-        """The policy that ``predict`` plays: the current one, unless the agent explores with other policies."""
+        """The policy that ``predict`` plays: the current one, unless the agent explores with other policies.
+
+        A loaded agent has no board, so use ``self.policy`` and what ``state`` saves, and nothing else.
+        """
         return self.policy
 
     def _plan_if_new(self) -> None:

@@ -12,14 +12,14 @@ import typer
 from rich import box
 from rich.table import Table
 
-from private_rl_gym.commands.runs import value_of
+from private_rl_gym.commands.runs import DELTA_HELP, budget_of, value_of
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import auditing, figures
 from private_rl_gym.experiments.auditing import AuditConfig, Report, everything
 from private_rl_gym.experiments.auditing.figure import tradeoff_figure
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.engines import Engine, engine_named
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, plain
 
 __all__ = ["audit"]
 
@@ -30,9 +30,10 @@ BROKEN = 3
 @sentences
 def audit(
     boundary: Annotated[
-        str, typer.Option(help="open, jdp, ldp, sdp or per-step.", autocompletion=BOUNDARIES.complete)
+        str,
+        typer.Option(help=f"One of {', '.join(BOUNDARIES)}, {PER_STEP.name}.", autocompletion=BOUNDARIES.complete),
     ] = "jdp",
-    inside: Annotated[str | None, typer.Option(help="A boundary inside that one: ldp.")] = None,
+    inside: Annotated[str | None, typer.Option(help="A boundary inside that one, such as ldp.")] = None,
     agent: Annotated[
         str | None, typer.Option(help="Who learns, for the black box.", autocompletion=AGENTS.complete)
     ] = None,
@@ -44,7 +45,7 @@ def audit(
         str | None, typer.Option(help="A boundary, an agent, or a function that builds one: module:object.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
-    delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
+    delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
     statistic: Annotated[str, typer.Option(help="tabular or linear, without an agent.")] = "tabular",
     horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms.")] = 1,
     users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
@@ -139,22 +140,13 @@ def _choices(
         if not (equals and dot) or part not in parts:
             raise GridError(f"--set {setting!r}: write it as {', '.join(f'{part}.NAME=VALUE' for part in parts)}.")
         parts[part][name] = value_of(text.strip())
-    kind = "per-step" if boundary.replace("_", "-") == "per-step" else BOUNDARIES.find(boundary, "--boundary").name
-    promise = parts["boundary"]
-    if kind == "open":
-        if epsilon is not None or delta is not None:
-            raise GridError("--epsilon and --delta are for a boundary that promises something, and this one is open.")
-    elif kind == "sdp" and inside is not None:
-        parts["inside"].setdefault("epsilon", 1.0 if epsilon is None else epsilon)
-        if delta is not None:
-            promise["delta"] = delta
-    else:
-        promise["epsilon"] = 1.0 if epsilon is None else epsilon
-        if delta is not None or kind in ("jdp", "sdp"):
-            promise["delta"] = 1e-6 if delta is None else delta
-        if inside is not None:
-            parts["inside"].setdefault("epsilon", promise["epsilon"])
-    choices: dict[str, Any] = {"boundary": Choice(kind, promise)}
+    board = PER_STEP if plain(boundary) == plain(PER_STEP.name) else BOUNDARIES.find(boundary, "--boundary")
+    budget = budget_of(board, epsilon, delta, usual=1.0)
+    if inside is not None and budget:
+        parts["inside"].setdefault("epsilon", budget["epsilon"])
+        if board.options["epsilon"].default is None:  # it follows from the epsilon inside
+            budget = {} if delta is None else {"delta": delta}
+    choices: dict[str, Any] = {"boundary": Choice(board.name, {**parts["boundary"], **budget})}
     for name, chosen, catalogue in (
         ("inside", inside, BOUNDARIES),
         ("agent", agent, AGENTS),

@@ -20,13 +20,36 @@ from private_rl_gym.experiments.cell import train_cell
 from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.engines import Answer, engine_named
 from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, read_table
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, Named
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.store import Store
 
-__all__ = ["list_", "show", "sweep", "train"]
+__all__ = ["DELTA_HELP", "budget_of", "list_", "show", "sweep", "train", "value_of"]
 
 STORE = Path("runs")
+
+
+def _usual_delta(board: Named) -> float:
+    """The delta that a boundary is built with if nothing is said; 0 if its constructor takes none."""
+    return float(board.kind.usual_delta) if board.takes("delta") else 0.0  # type: ignore[attr-defined]
+
+
+_USUAL = [f"{_usual_delta(board):g} for {name}" for name, board in BOUNDARIES.items() if _usual_delta(board)]
+DELTA_HELP = f"If nothing is said, {', '.join(_USUAL)}, else 0."
+
+
+def budget_of(board: Named, epsilon: float | None, delta: float | None, usual: float) -> dict[str, float]:
+    """The budget that a boundary is built with: what was asked for, or else its usual delta and a usual epsilon."""
+    if not board.takes("epsilon"):
+        if epsilon is not None or delta is not None:
+            raise GridError(
+                f"--epsilon and --delta are for a boundary that promises something, and this one is {board.name}."
+            )
+        return {}
+    budget = {"epsilon": usual if epsilon is None else epsilon}
+    if delta is None and _usual_delta(board) == 0.0:
+        return budget
+    return {**budget, "delta": _usual_delta(board) if delta is None else delta}
 
 
 @sentences
@@ -68,11 +91,13 @@ def train(
         str, typer.Option("--env", help="Name or id of the environment.", autocompletion=ENVIRONMENTS.complete)
     ] = "RiverSwim",
     agent: Annotated[str, typer.Option(help="Name of the agent.", autocompletion=AGENTS.complete)] = "DPUCBVI",
-    boundary: Annotated[str, typer.Option(help="open, jdp, ldp or sdp.", autocompletion=BOUNDARIES.complete)] = "jdp",
+    boundary: Annotated[
+        str, typer.Option(help=f"One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)
+    ] = "jdp",
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 10 if nothing is said.")] = None,
-    delta: Annotated[float | None, typer.Option(help="1e-6 for jdp and sdp if nothing is said.")] = None,
+    delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
     users: Annotated[int, typer.Option(help="How many users come.")] = 10_000,
-    batch_size: Annotated[int | None, typer.Option(help="Users in a batch; 100 if nothing is said.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Users in a batch; 100 or more if nothing is said.")] = None,
     seed: Annotated[int, typer.Option(help="Which of several runs.")] = 0,
     option: Annotated[
         list[str] | None,
@@ -146,15 +171,12 @@ def _from_options(
     options: list[str],
 ) -> dict[str, Any]:
     """The options of ``train`` as a grid of one cell."""
-    kind = BOUNDARIES.find(boundary, "--boundary").name
-    usual = min(1000, users) if kind == "sdp" else 100
-    stack: dict[str, Any] = {"name": kind, "batch_size": usual if batch_size is None else batch_size}
-    if kind != "open":
-        stack["epsilon"] = 10.0 if epsilon is None else epsilon
-        if delta is not None or kind != "ldp":
-            stack["delta"] = 1e-6 if delta is None else delta
-    elif epsilon is not None or delta is not None:
-        raise GridError("--epsilon and --delta are for a boundary that promises something, and this one is open.")
+    board = BOUNDARIES.find(boundary, "--boundary")
+    if batch_size is None and "batch_size" in board.options:
+        batch_size = min(max(100, board.options["batch_size"].default), users)
+    stack: dict[str, Any] = {"name": board.name, **budget_of(board, epsilon, delta, usual=10.0)}
+    if batch_size is not None:
+        stack["batch_size"] = batch_size
     parts: dict[str, dict[str, Any]] = {
         "environment": {"id": environment},
         "agent": {"name": agent},
@@ -197,6 +219,7 @@ def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) 
 
 
 def value_of(text: str) -> Any:
+    """The value that an option's text stands for, as JSON; the text itself where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_rl_gym.planning.arrays import positive_integer
-from private_rl_gym.privacy.calibration import calibrate
+from private_rl_gym.privacy.calibration import allowed, calibrate
 from private_rl_gym.privacy.central import exact as no_noise
 from private_rl_gym.privacy.central import law_of
 from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING, BinaryTree, ContinualNoise
+from private_rl_gym.privacy.counting.base import Law
 from private_rl_gym.privacy.errors import BoundedError, ErrorLaw
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
 from private_rl_gym.privacy.shuffled import ShuffledBits
@@ -76,14 +77,10 @@ class Row:
 def budget(plan: Deployment) -> Iterator[Row]:
     """Yield every mechanism that this budget allows, and the papers' own mechanisms with their true cost."""
     yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(no_noise))
-    if plan.delta > 0.0:
-        for counting in ("matrix-factorization", "honaker-tree", "binary-tree", "batched"):
-            yield _central(plan, counting, "gaussian")
-        for counting in ("honaker-tree", "binary-tree", "batched"):
-            yield _central(plan, counting, "laplace")
-    for counting in ("k-ary-tree", "honaker-tree", "binary-tree", "batched"):
-        yield _central(plan, counting, "laplace", pure=True)
-    yield _central(plan, "binary-tree", "laplace", paper=True)
+    for delta in dict.fromkeys((plan.delta, 0.0)):
+        rows = [_central(plan, counting, law, delta) for counting, law in allowed(delta)]
+        yield from sorted(rows, key=lambda row: row.transitions_std)
+    yield _central(plan, "binary-tree", "laplace", plan.delta, paper=True)
     batch = max(plan.batch_size, min(plan.users, 1000))
     if plan.delta > 0.0:
         for paper in (False, True):
@@ -95,10 +92,9 @@ def budget(plan: Deployment) -> Iterator[Row]:
     yield _local(plan, "laplace", paper=True)
 
 
-def _central(plan: Deployment, counting: str, law: str, *, paper: bool = False, pure: bool = False) -> Row:
+def _central(plan: Deployment, counting: str, law: Law, delta: float, *, paper: bool = False) -> Row:
     statistic = TabularCounts(*plan.sizes, separate_visits=paper)
-    noise = COUNTING[counting](plan.releases, 1, law)  # type: ignore[arg-type]
-    delta = 0.0 if pure else plan.delta
+    noise = COUNTING[counting](plan.releases, 1, law)
     scale, *spent = calibrate(noise, statistic, plan.epsilon, delta, paper=paper)
     name = "PUCB's and DP-UCBVI's constants" if paper else f"{counting}, {law}"
     bounds = statistic.errors(law_of(noise, scale, noise.worst_step))  # each release is held against its own

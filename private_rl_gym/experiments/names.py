@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import private_rl_gym
 from private_rl_gym import agents, wrappers
 
-__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "GridError", "Named", "nearest", "plain"]
+__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "PER_STEP", "GridError", "Named", "nearest", "plain"]
 
 
 class GridError(ValueError):
@@ -37,7 +37,12 @@ class Named:
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The options that a configuration can set, by name, including those of parent classes that get the rest."""
+        """The options that a configuration can set, by name."""
+        return {name: parameter for name, parameter in self._parameters.items() if name not in self.reserved}
+
+    @property
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters of its constructor, including those of parent classes that get the rest."""
         options: dict[str, inspect.Parameter] = {}
         for kind in inspect.getmro(self.kind):
             if "__init__" not in kind.__dict__:
@@ -50,15 +55,12 @@ class Named:
                     options.setdefault(parameter.name, parameter.replace(annotation=annotation))
             if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
                 break
-        return {name: options[name] for name in options if name not in self.reserved and name != "self"}
+        options.pop("self", None)
+        return options
 
     def takes(self, option: str) -> bool:
         """Whether its constructor has such an option, reserved or not."""
-        return any(
-            option in inspect.signature(kind.__init__).parameters  # type: ignore[misc]
-            for kind in inspect.getmro(self.kind)
-            if "__init__" in kind.__dict__
-        )
+        return option in self._parameters
 
     def check(self, options: Mapping[str, Any], where: str) -> None:
         """Refuse options that do not exist."""
@@ -165,3 +167,5 @@ AGENTS = Catalogue(
         and not inspect.isabstract(getattr(agents, name))
     ],
 )
+PER_STEP = Named(wrappers.LDPPerStep.short, _summary(wrappers.LDPPerStep), wrappers.LDPPerStep, _GIVEN)
+"""The boundary that sums nothing: for audits, and for no grid."""

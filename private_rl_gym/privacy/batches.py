@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ class Door(ABC):
     apart: bool = True
     """Whether every batch is published by itself; else releases are of all users so far, and their noise continues."""
 
+    more_releases: ClassVar[str] = "This kind of boundary has no option for that."
+    """The end of errors about a release that is not there: the options for more releases, if there are any."""
+
     @abstractmethod
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
         """Add the contributions of some users to ``sums``."""
@@ -42,7 +45,11 @@ class Door(ABC):
 
     @abstractmethod
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """The error of one cell, given its grid, in the ``releases`` newest batches or in all releases so far."""
+        """The error that ``disclose`` adds to one cell, given its grid.
+
+        That of the ``releases`` newest batches, or of all releases so far. Noise that users add themselves is not part
+        of it, but of the statistic.
+        """
 
     def planned_releases(self) -> int | None:
         """The number of releases that noise was planned for; None if it is not limited."""
@@ -154,7 +161,7 @@ class Batches:
             if self.version + 1 + later > planned:
                 raise ValueError(
                     "publish() now would use a release that later users need: noise is calibrated for "
-                    f"{planned}. Build the boundary with releases= larger than that, or with counting='batched'."
+                    f"{planned}. {self._door.more_releases}"
                 )
         self._publish(1)
 

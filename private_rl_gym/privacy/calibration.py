@@ -11,7 +11,17 @@ from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
 from private_rl_gym.privacy.counting.base import Law
 from private_rl_gym.privacy.statistics import Statistic
 
-__all__ = ["calibrate", "choose_counting"]
+__all__ = ["allowed", "calibrate", "choose_counting"]
+
+
+def allowed(delta: float) -> list[tuple[str, Law]]:
+    """All mechanisms, each with the laws of noise that have a proof for this delta and make use of it."""
+    return [
+        (name, law)
+        for name, mechanism in COUNTING.items()
+        for law in mechanism.laws
+        if (delta > 0.0 or law == "laplace") and (delta == 0.0 or mechanism.composes)
+    ]
 
 
 def choose_counting(
@@ -58,15 +68,7 @@ def choose_counting(
         raise ValueError(
             "delta is 0: Gaussian noise needs delta above 0. Give a small one, or ask for a tree and Laplace noise."
         )
-    candidates = [
-        (name, law)
-        for name, mechanism in COUNTING.items()
-        for law in mechanism.laws
-        if counting in (None, name)
-        and noise in (None, law)
-        and (law == "laplace" or delta > 0.0)
-        and (paper or mechanism.composes or delta == 0.0)
-    ]
+    candidates = [(name, law) for name, law in allowed(delta) if counting in (None, name) and noise in (None, law)]
     if not candidates:
         assert counting is not None  # noqa: S101 - without a name there is always a candidate
         laws = COUNTING[counting].laws

@@ -26,30 +26,26 @@ class _Word(str, Enum):
 
 
 class TrustModel(_Word):
-    """The party that users have to trust."""
+    """The party that users have to trust; in this order, from the least trust that is needed to the most.
 
-    NONE = "none"
-    JDP = "JDP"
-    LDP = "LDP"
-    SDP = "SDP"
+    Attributes:
+        full_name: Its name in full.
+        view: The view that its promise is about, as the beginning of a sentence.
+    """
 
-    @property
-    def full_name(self) -> str:
-        """Its name in full."""
-        return {
-            "JDP": "joint differential privacy",
-            "LDP": "local differential privacy",
-            "SDP": "shuffle differential privacy",
-        }.get(self.value, "no privacy")
+    full_name: str
+    view: str
 
-    @property
-    def view(self) -> str:
-        """The view that its promise is about, as the beginning of a sentence."""
-        return {
-            "JDP": "What all other users together see",
-            "LDP": "What leaves her side",
-            "SDP": "What the shuffler passes on",
-        }.get(self.value, "Everything")
+    LDP = "LDP", "local differential privacy", "What leaves her side"
+    SDP = "SDP", "shuffle differential privacy", "What the shuffler passes on"
+    JDP = "JDP", "joint differential privacy", "What all other users together see"
+    NONE = "none", "no privacy", "Everything"
+
+    def __new__(cls, value: str, full_name: str, view: str) -> TrustModel:
+        """A member that is equal to its value."""
+        self = str.__new__(cls, value)
+        self._value_, self.full_name, self.view = value, full_name, view
+        return self
 
 
 class Neighbours(_Word):
@@ -244,8 +240,7 @@ class Ledger:
 
 def _weakest(models: Iterable[TrustModel]) -> TrustModel:
     """The model that needs the most trust."""
-    order = (TrustModel.LDP, TrustModel.SDP, TrustModel.JDP, TrustModel.NONE)
-    return max(models, key=order.index)
+    return max(models, key=list(TrustModel).index)
 
 
 def _either(entries: Iterable[Guarantee], field: str, weaker: Any) -> Any:

@@ -85,6 +85,7 @@ class Reports(Statistic):
     name = "reports"
     title = "reports"
     asks = Wanted
+    leaves_choices = True
 
     def __init__(self, horizon: int, n_states: int, n_actions: int, *, most: int = 1) -> None:
         self.horizon, self.n_states, self.n_actions, self.most = horizon, n_states, n_actions, most

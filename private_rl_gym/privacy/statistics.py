@@ -79,6 +79,9 @@ class Statistic(ABC):
     asks: ClassVar[type[Ask] | None] = None
     """The kind of ask that it understands; None for none."""
 
+    leaves_choices: ClassVar[bool] = False
+    """Whether users choose at random what they report."""
+
     horizon: int
     n_states: int
     n_actions: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import uuid
@@ -22,10 +23,9 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.batches import Batches, Door
-from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import Noises, NoiseSource
-from private_rl_gym.privacy.statistics import Noise, Statistic
+from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import saving
 from private_rl_gym.wrappers.pace import Pacer
 from private_rl_gym.wrappers.population import (
@@ -72,7 +72,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     ``close``, she contributes nothing; where users noise their own reports, she sends an empty report with noise.
 
     A subclass defines what it publishes and guarantees (``design``), what happens to a user's contribution
-    (``contribute``) and what happens to the sums (``disclose``); CONTRIBUTING has a recipe.
+    (``contribute``) and to the sums (``disclose``), the error of what is published (``law``), and where the noise that
+    keeps its promise is drawn from (``sources``); CONTRIBUTING has a recipe.
     """
 
     short: ClassVar[str]
@@ -80,6 +81,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     may_enclose: ClassVar[tuple[str, ...]] = ()
     """Short names of the boundaries that this one may be put around. It then takes over their users and reports."""
+
+    usual_delta: ClassVar[float] = 1e-6
+    """The delta that commands ask for if nothing is said, where the constructor has such an option."""
 
     def __init__(
         self, env: gym.Env[Any, Any], *, statistic: Any, horizon: int | None, users: int | None, batch_size: int
@@ -200,6 +204,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def _batches(self) -> Batches:
         """The batches of users who have left, created when first needed."""
         if self._opened is None:
+            _ = self.guarantee  # nobody comes for a promise that is refused
             self._opened = self._open()
         return self._opened
 
@@ -235,29 +240,33 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         del releases
         return np.asarray(sums[: self.statistic.cells] * self.statistic.grid)
 
-    def law(self, releases: int, *, newest: bool) -> Noise:
-        """The law of the noise in a release; here there is none."""
-        del releases, newest
-        return exact
-
     def noises(self, batches: Sequence[int]) -> Noises:
         """The additive noise in releases after batches of these sizes, for audits. Noise of other kinds is left out."""
         return self.statistic.noises(batches)
 
+    @abstractmethod
     def sources(self) -> dict[str, NoiseSource]:
-        """The sources of all privacy noise, by role."""
-        return {} if self._inner is None else self._inner.sources()
+        """The sources of the noise that the promise of this boundary rests on, by role; none if nothing is promised."""
+
+    def all_sources(self) -> dict[str, NoiseSource]:
+        """The sources of all privacy noise and of users' choices, by role, here and in the boundary inside."""
+        if self._inner is not None:
+            return {**self._inner.all_sources(), **self.sources()}
+        chosen = {"choices": self._choices} if self._choices is not None and self.statistic.leaves_choices else {}
+        return {**chosen, **self.sources()}
 
     # Guarantees ------------------------------------------------------------------------------------------------------
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of this boundary to every user."""
-        return replace(self._promised, seeded=any(source.seeded for source in self._own_sources().values()))
-
-    def _own_sources(self) -> dict[str, NoiseSource]:
-        inner = {} if self._inner is None else self._inner.sources()
-        return {role: source for role, source in self.sources().items() if role not in inner}
+        promised, sources = self._promised, self.sources()
+        if math.isfinite(promised.epsilon) and not sources:
+            raise TypeError(
+                f"{type(self).__name__} promises epsilon = {promised.epsilon:g}, and names no source of noise: its "
+                "sources() must return the NoiseSource of all noise that this promise rests on."
+            )
+        return replace(promised, seeded=any(source.seeded for source in sources.values()))
 
     @property
     def ledger(self) -> Ledger:
@@ -307,8 +316,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         self._require_outermost()
         if not self.apart:
             raise ValueError(
-                f"This {type(self).__name__} publishes no batch by itself, but all users so far: build it with "
-                "counting='batched'."
+                f"This {type(self).__name__} publishes no batch by itself, but all users so far. {self.more_releases}"
             )
         with self._lock:
             return self._batches.batch
@@ -344,8 +352,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def publish(self) -> Any:
         """End the current batch now, if anyone has finished since the last release. Each user is in one batch only.
 
-        Trees and factorizations have noise for a planned number of releases. To end batches early with them, build the
-        board with a larger ``releases=``, or with ``counting="batched"``.
+        Where noise is planned for a number of releases, as by trees and factorizations, there may be none to spare: the
+        error then names the options of this boundary for more of them.
         """
         with self._lock:
             self._require_outermost()
@@ -602,7 +610,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     def _state(self) -> dict[str, Any]:
         """The whole numbers, names and generator states that are needed to continue."""
-        batches, sources = self._batches, self.sources()
+        batches, sources = self._batches, self.all_sources()
         return {
             "terms": self._all_terms(),
             "boundary": self.identity,
@@ -623,7 +631,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             "sizes": list(self.sizes),
             "batch_size": self.batch_size,
             "number of users": self.users,
-            "kind of generator": {role: source.secure for role, source in self.sources().items()},
+            "kind of generator": {role: source.secure for role, source in self.all_sources().items()},
             "environment": saving.digest(self.population.model),
             **self.noise_terms(),
         }
@@ -646,7 +654,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     def _go_on(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore a state that was checked."""
-        for role, source in self.sources().items():
+        for role, source in self.all_sources().items():
             source.restore(state["sources"][role])
             source.seeded = state["seeded"][role]
         for name, array in self.noise_arrays().items():

@@ -82,6 +82,7 @@ class JDPBillboard(Boundary):
 
     short = "jdp"
     may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
+    more_releases = "Build it with counting='batched', or, to publish() more often, with a larger releases=."
 
     central: ClassVar[type[CentralNoise]] = CentralNoise
     """The class of the noise on sums; billboards that are broken on purpose replace it."""
@@ -252,10 +253,8 @@ class JDPBillboard(Boundary):
         return [*super().noises(batches), *self._noise.noises(len(batches))]
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The sources of the billboard, of the boundary inside, and of users' choices where they have any."""
-        chosen = self._inner is None and isinstance(self.statistic, Reports)
-        choices = {"choices": self._choices} if chosen and self._choices is not None else {}
-        return {**super().sources(), **choices, "billboard": self._source}
+        """The source of the billboard, whose promise does not rest on the noise of a boundary inside."""
+        return {"billboard": self._source}
 
     def noise_terms(self) -> dict[str, Any]:
         """The mechanism, the scale and the number of releases."""

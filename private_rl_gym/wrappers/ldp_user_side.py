@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
+from private_rl_gym.privacy.central import exact as no_noise
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.randomizers import most_accurate
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.privacy.reports import LocalReports, Reports
-from private_rl_gym.privacy.statistics import Statistic
+from private_rl_gym.privacy.statistics import Noise, Statistic
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
     StatisticChoice,
@@ -65,6 +66,7 @@ class LDPUserSide(Boundary):
     """
 
     short = "ldp"
+    usual_delta = 0.0  # reports are pure by default
 
     def __init__(
         self,
@@ -139,6 +141,11 @@ class LDPUserSide(Boundary):
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
         """Add an empty report, noised as any other, for each user who left early."""
         self.statistic.absent(users, sums, self._source)
+
+    def law(self, releases: int, *, newest: bool) -> Noise:
+        """The law of the noise that is added to reports: there is none. Their own noise is that of the statistic."""
+        del releases, newest
+        return no_noise
 
     def sources(self) -> dict[str, NoiseSource]:
         """The source of the users' own noise."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-from numpy.typing import NDArray
 
+from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.reports import Reports
+from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import StatisticChoice, exact_statistic
 
@@ -67,10 +66,11 @@ class OpenBillboard(Boundary):
         self.statistic = exact_statistic(self.population, statistic)
         self._promised = Guarantee(TrustModel.NONE, float("inf"), 1.0, self.users, "exact sums are published")
 
-    def disclose(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
-        """The values to publish: the exact sums of all users."""
-        return super().disclose(sums, releases)
+    def law(self, releases: int, *, newest: bool) -> Noise:
+        """The law of the noise in a release: there is none."""
+        del releases, newest
+        return exact
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The source of users' choices, where they have any."""
-        return {"choices": self._choices} if isinstance(self.statistic, Reports) and self._choices else {}
+        """No sources, because nothing is promised."""
+        return {}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask, Wanted
+from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.errors import BoundedError
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
 from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
@@ -306,9 +307,10 @@ class SDPShuffler(Boundary):
         return 0.5 * math.sqrt(self._protocol_for(asked).tau)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
-        """The law of the noise in one counter: a sum of many centred bits."""
+        """The law of the noise in one counter: a sum of many centred bits; around reports, none is added."""
+        del releases
         if self._protocol is None:
-            return super().law(releases, newest=newest)
+            return exact
         variance = float(self._batch_variance[0] if newest else self._noise[0])
         return lambda grid: BoundedError(variance * grid**2, grid)
 
@@ -339,9 +341,9 @@ class SDPShuffler(Boundary):
         return self._protocol is not None
 
     def sources(self) -> dict[str, NoiseSource]:
-        """The sources of the users and of the shuffler."""
+        """The sources of the users and of the shuffler; around reports, those of the reports."""
         if self._inner is not None:
-            return super().sources()
+            return self._inner.sources()
         return {"users": self._users_source, "shuffler": self._shuffler}
 
     def noise_terms(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from stable_baselines3.common.env_checker import check_env as check_env_for_sb3
 import private_rl_gym
 from tests.envs.families import FAMILIES, name
 
+CHANCE = "users must differ under one fixed sequence of actions, in the default shape too"
 every_family = pytest.mark.parametrize("case", FAMILIES, ids=name)
 with_and_without_time = pytest.mark.parametrize("observe_time", [False, True])
 
@@ -56,14 +57,16 @@ def test_seeds_follow_gymnasiums_rules(case, observe_time):
     again = [play(env, seed=7), play(env), play(env)]
     assert same(seeded, again)
     other = [play(env, seed=8)] + [play(env) for _ in range(20)]
-    assert not same(seeded[0], other[0]) or not same(seeded[1:], other[1:3])
+    differ = not same(seeded[0], other[0]) or not same(seeded[1:], other[1:3])
+    assert differ, f"another seed brings the same users: {CHANCE}"
 
 
 @every_family
 def test_users_differ_from_each_other(case):
     id, arguments = case
     env = gym.make(id, **arguments)
-    assert len({str(play(env, seed=0 if user == 0 else None)) for user in range(50)}) > 1
+    seen = {str(play(env, seed=0 if user == 0 else None)) for user in range(50)}
+    assert len(seen) > 1, f"50 users in a row are alike: {CHANCE}"
 
 
 @every_family
@@ -118,4 +121,5 @@ def test_observed_time_counts_the_steps_and_stays_in_its_space(case):
 
 
 def test_every_id_is_covered():
-    assert {id for id, _ in FAMILIES} == set(private_rl_gym.ENVIRONMENTS)
+    missing = sorted(set(private_rl_gym.ENVIRONMENTS) - {id for id, _ in FAMILIES})
+    assert not missing, f"{', '.join(missing)}: add a line for each shape to FAMILIES of tests/envs/families.py"

@@ -41,6 +41,25 @@ def test_for_machines(entry):
     assert found["outside"]["epsilon"] == (entry.epsilon if math.isfinite(entry.epsilon) else None)
 
 
+@pytest.mark.parametrize("model", TrustModel)
+def test_every_trust_model_has_words_of_its_own(model):
+    others = set(TrustModel) - {model}
+    assert model.full_name not in {other.full_name for other in others}
+    assert model.view not in {other.view for other in others}
+    assert TrustModel(str(model)) is model
+    promise = Guarantee(model, 1.0, 0.0, 1, "noise").sentence()
+    assert model is TrustModel.NONE or (f"(1.0, 0)-{model.full_name}" in promise and model.view in promise)
+
+
+def test_of_several_promises_the_one_that_needs_the_most_trust_remains():
+    """The members stand in the order of trust, and nothing else says what the order is."""
+    assert list(TrustModel) == [TrustModel.LDP, TrustModel.SDP, TrustModel.JDP, TrustModel.NONE]
+    for weaker in TrustModel:
+        for stronger in list(TrustModel)[: list(TrustModel).index(weaker) + 1]:
+            pair = [Ledger((Guarantee(model, 1.0, 0.0, 1, "noise"),)) for model in (stronger, weaker)]
+            assert pair[0].compose(pair[1]).model is pair[1].compose(pair[0]).model is weaker
+
+
 def test_rounding_never_promises_more():
     for epsilon in (1 / 3, 2 / 3, 0.1 + 0.2, 1.0000000004):
         printed = float(str(Guarantee(TrustModel.JDP, epsilon, 0.0, 1, "")).split(",")[0][1:])

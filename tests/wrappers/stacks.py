@@ -2,6 +2,7 @@
 
 import gymnasium as gym
 
+from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 H, S, A = 5, 4, 2
@@ -25,14 +26,15 @@ def sdp(env, **options):
     return SDPShuffler(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 7, **options})
 
 
+def counted(counting, law):
+    """A billboard with this mechanism, and with a delta where its noise has one."""
+    options = {"counting": counting, "noise": law, "delta": 1e-6 if law == "gaussian" else 0.0}
+    return lambda env, **o: jdp(env, **{**options, **o})
+
+
 BOARDS = {
     "open": lambda env, **o: OpenBillboard(env, **{"users": 40, **o}),
-    "jdp": jdp,
-    "jdp tree": lambda env, **o: jdp(env, counting="binary-tree", **o),
-    "jdp tree laplace": lambda env, **o: jdp(env, counting="binary-tree", delta=0.0, **o),
-    "jdp k-ary": lambda env, **o: jdp(env, delta=0.0, **o),
-    "jdp honaker": lambda env, **o: jdp(env, counting="honaker-tree", delta=0.0, **o),
-    "jdp batched": lambda env, **o: jdp(env, counting="batched", **o),
+    **{f"jdp {name} {law}": counted(name, law) for name, kind in COUNTING.items() for law in kind.laws},
     "ldp one-step": ldp,
     "ldp unary": lambda env, **o: ldp(env, randomizer="unary", **o),
     "ldp laplace": lambda env, **o: ldp(env, randomizer="laplace", **o),

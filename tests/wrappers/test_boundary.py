@@ -19,8 +19,19 @@ from gymnasium.wrappers import (
 )
 
 from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.privacy.central import exact
+from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import (
+    BOUNDARIES,
+    Boundary,
+    BudgetExhausted,
+    JDPBillboard,
+    LDPPerStep,
+    LDPUserSide,
+    OpenBillboard,
+    SDPShuffler,
+)
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river, same_release
 
 every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
@@ -196,7 +207,7 @@ def test_publishing_early_uses_a_release():
 
 
 def test_batches_are_published_when_asked():
-    board = BOARDS["jdp batched"](river(), batch_size=40)
+    board = BOARDS["jdp batched gaussian"](river(), batch_size=40)
     sizes = []
     for users in (1, 7, 20, 2):
         board.serve(policy, users)
@@ -397,9 +408,73 @@ def test_noise_for_more_releases_than_calibrated_is_never_drawn(counting):
     assert board.publish() is before
 
 
+def test_every_boundary_is_among_the_stacks():
+    made = {type(make(river())) for make in BOARDS.values()}
+    missing = sorted(kind.__name__ for kind in set(BOUNDARIES.values()) - made)
+    assert not missing, f"{', '.join(missing)}: add a line to BOARDS of tests/wrappers/stacks.py"
+
+
+class Promising(Boundary):
+    """Broken on purpose: promises a finite epsilon, and says neither how wrong its sums are nor who can repeat them."""
+
+    short = "promising"
+
+    def __init__(self, env, seed=None):
+        super().__init__(env, statistic=None, horizon=None, users=40, batch_size=1)
+        self._source = NoiseSource(seed, role="curator")
+        self.design("tabular", apart=True)
+
+    def design(self, statistic, *, apart):
+        del statistic, apart
+        self.statistic = OpenBillboard(self.env).statistic
+        self._promised = Guarantee(TrustModel.JDP, 1.0, 0.0, self.users, "noise")
+
+    def disclose(self, sums, releases):
+        noise = np.empty(len(sums))
+        self._source.gaussian(noise)
+        return super().disclose(sums, releases) + noise
+
+
+class Unseeded(Promising):
+    """Broken on purpose: names no source, so that a seed would not be known."""
+
+    def law(self, releases, *, newest):
+        del releases, newest
+        return exact
+
+    def sources(self):
+        return {}
+
+
+class Named(Unseeded):
+    """Names its source."""
+
+    def sources(self):
+        return {"curator": self._source}
+
+
+def test_who_promises_something_says_how_wrong_sums_are_and_where_noise_comes_from():
+    with pytest.raises(TypeError, match=r"law.*sources"):
+        Promising(river())
+    for ask in (lambda board: board.ledger, lambda board: board.serve(policy, 1), lambda board: board.release):
+        with pytest.raises(TypeError, match="Unseeded promises epsilon = 1, and names no source of noise"):
+            ask(Unseeded(river()))
+    assert "seeded" in str(Named(river(), seed=1).ledger)
+    assert "seeded" not in str(Named(river()).ledger)
+
+
+def test_what_rests_on_seeded_reports_is_seeded():
+    """Found in a stack whose shuffler promised what reports with a seed do not keep. A billboard has its own noise."""
+    shuffled = SDPShuffler(LDPUserSide(river(), 1.0, seed=1), users=2000)
+    assert shuffled.ledger.outside.seeded
+    assert not SDPShuffler(LDPUserSide(river(), 1.0), users=2000).ledger.outside.seeded
+    around = JDPBillboard(LDPUserSide(river(), 1.0, seed=1), 1.0, 1e-6, 40)
+    assert [entry.seeded for entry in around.ledger.entries] == [True, False]
+
+
 def test_boundaries_with_one_seed_have_streams_of_their_own():
     stack = jdp(ldp(river(), seed=3), seed=3)
-    first, second = (source.uniform(1000) for source in stack.sources().values())
+    first, second = (source.uniform(1000) for source in stack.all_sources().values())
     assert not np.isin(first, second).any()
 
 

@@ -16,7 +16,7 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.auditing.users import Maker, statistic_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, GridError, plain
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, plain
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
@@ -212,22 +212,22 @@ def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, see
         return (kind or LDPPerStep)(
             env, seed=seed, **{k: v for k, v in options.items() if not (k == "delta" and v == 0.0)}
         )
-    name = BOUNDARIES.find(choice.name, "boundary").name
+    entry = BOUNDARIES.find(choice.name, "boundary")
     if kind is not None:  # from other code: treated like the class that it inherits from
-        name = next((known for known, entry in BOUNDARIES.items() if issubclass(kind, entry.kind)), name)
-    wrapper = kind or BOUNDARIES[name].kind
-    if name == "sdp":
+        entry = next((known for known in BOUNDARIES.values() if issubclass(kind, known.kind)), entry)
+    wrapper, usual = kind or entry.kind, entry.options.get("batch_size")
+    if usual is not None and usual.default > 1:  # made for large batches, of which a stream of few users has none
         options["batch_size"] = max(1, min(options.get("batch_size", -(-users // 2)), users))
     elif statistic != "tabular" and not isinstance(env, Boundary):
         options["statistic"] = statistic_there(statistic, env)
-    if name != "open":
+    if entry.takes("seed"):
         options["seed"] = seed
     return wrapper(env, users=users, **options)
 
 
 def per_step(choice: Choice) -> bool:
     """Whether this is ``LDPPerStep``, which sums nothing."""
-    return plain(choice.name) == plain(LDPPerStep.short)
+    return plain(choice.name) == plain(PER_STEP.name)
 
 
 def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:

@@ -14,7 +14,8 @@ from private_rl_gym.experiments.auditing.config import AuditConfig
 from private_rl_gym.experiments.auditing.report import Report
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.engines import Answer, Engine, InProcess
-from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.names import BOUNDARIES, GridError
+from private_rl_gym.privacy.counting import COUNTING
 
 __all__ = ["CASES", "EPSILONS", "Entry", "Matrix", "alarms_allowed", "everything", "matrix"]
 
@@ -32,15 +33,17 @@ def _ldp(**options: Any) -> dict[str, Any]:
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "jdp, factorization": _jdp(_DELTA),
-    "jdp, factorization, delta 0.01": _jdp(0.01),
-    "jdp, binary tree, Gaussian": _jdp(_DELTA, counting="binary-tree"),
-    "jdp, Honaker's tree, Gaussian": _jdp(_DELTA, counting="honaker-tree"),
-    "jdp, batches, Gaussian": _jdp(_DELTA, counting="batched"),
-    "jdp, k-ary tree": _jdp(0.0),
-    "jdp, binary tree, Laplace": _jdp(0.0, counting="binary-tree"),
-    "jdp, Honaker's tree, Laplace": _jdp(0.0, counting="honaker-tree"),
-    "jdp, batches, Laplace": _jdp(0.0, counting="batched"),
+    **{
+        name: {"boundary": (name, {"delta": _DELTA} if board.takes("delta") else {})}
+        for name, board in BOUNDARIES.items()
+        if board.takes("epsilon")
+    },
+    **{
+        f"jdp, {counting}, {law}": _jdp(_DELTA if law == "gaussian" else 0.0, counting=counting, noise=law)
+        for counting, mechanism in COUNTING.items()
+        for law in mechanism.laws
+    },
+    "jdp, delta 0.01": _jdp(0.01),
     "jdp, batches of 2": _jdp(_DELTA, batch_size=2),
     "jdp, printed constants": _jdp(0.0, calibration="paper"),
     "jdp, two stages": {**_jdp(_DELTA), "horizon": 2},
@@ -55,7 +58,6 @@ CASES: dict[str, dict[str, Any]] = {
     "ldp, Gaussian": _ldp(randomizer="gaussian", delta=_DELTA),
     "ldp, printed constants": _ldp(randomizer="laplace", calibration="paper"),
     "ldp, moments": {**_ldp(), "statistic": "linear", "horizon": 2},
-    "sdp": {"boundary": ("sdp", {"delta": _DELTA})},
     "sdp, delta 0.01": {"boundary": ("sdp", {"delta": 0.01})},
     "sdp, messages": {"boundary": ("sdp", {"delta": 0.01, "simulation": "messages"})},
     "sdp, printed constants": {"boundary": ("sdp", {"delta": _DELTA, "calibration": "paper"})},
@@ -79,7 +81,7 @@ CASES: dict[str, dict[str, Any]] = {
         "users": 12,
     },
 }
-"""Stacks by name, in which every audit sets its own epsilon."""
+"""Stacks by name, in which every audit sets its own epsilon: every boundary and every counting mechanism, and more."""
 
 
 def everything(
