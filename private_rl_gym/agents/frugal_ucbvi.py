@@ -26,7 +26,7 @@ FIRST_BATCH = 9.0
 """Users in the first batch, for each cell and each deviation of noise (two at least)."""
 
 GROWTH, GROWTH_LATER, GROWTH_LOCAL = 0.25, 0.5, 0.1
-"""Users in a batch, as a share of those before: while cells are unknown, later, and where users add noise themselves."""
+"""Users in a batch, as a share of those before: while cells are unknown; later; where users add noise themselves."""
 
 LONG_BATCH = 1000
 """Users from which on a batch may ask for several reports, once no cell is unknown."""
