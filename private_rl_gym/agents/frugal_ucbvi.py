@@ -43,10 +43,6 @@ FORESIGHT = 0.5
 FLOOR = 0.003
 """Reports that a user is expected to make of any cell, at least: the model may not know how to get there."""
 
-TRIAL = 2.0
-"""Users who try a new policy before it is rolled out, in multiples of ``FIRST_BATCH`` deviations of noise."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
     """A batch in the past: its release, and how it came about."""
@@ -104,6 +100,46 @@ class _Model:
         return total
 
 
+@dataclass(slots=True, eq=False)
+class _Contest:
+    """The policy that most users run, and a challenger, which some of them try.
+
+    What looks best in a noisy model is often what the noise flatters. So a challenger is tried by few users first, and
+    by four times as many whenever it still looks better with what they reported; it wins when half of them run it. A
+    policy that looks twice as good needs no trial.
+    """
+
+    incumbent: Table | None = None
+    challenger: Table | None = None
+    wins: int = 0
+    share: float = 0.0  # of those who do not explore, who tried the challenger last
+
+    def judge(self, model: _Model, best: Table) -> None:
+        """Compare both in a new model, and find a new challenger if there is none."""
+        if self.incumbent is None or model.value(self.incumbent) < 0.5 * model.value(best):
+            self.incumbent, self.challenger = best, None  # there is more to win than to lose
+            return
+        if self.challenger is not None:
+            if model.low_value(self.challenger) > model.low_value(self.incumbent):
+                self.wins += 1
+                if self.share >= 0.5:
+                    self.incumbent, self.challenger = self.challenger, None
+            else:
+                self.challenger = None
+        if self.challenger is None and model.value(best) - model.value(self.incumbent) > 0.02 * model.value(best):
+            self.challenger, self.wins = best, 0
+
+    def runs(self, users: int, few: int) -> list[tuple[Table, int]]:
+        """The policies of these users: the incumbent, and for some the challenger."""
+        assert self.incumbent is not None  # noqa: S101 - judge has been called
+        if self.challenger is None or not users:
+            self.share = 0.0
+            return [(self.incumbent, users)]
+        trial = min(users, few * 4**self.wins)
+        self.share = trial / users
+        return [(self.incumbent, users - trial), (self.challenger, trial)]
+
+
 class FrugalUCBVI(BatchedAgent):
     """Optimism in the model of single reports, which are asked for where the plan needs them.
 
@@ -159,38 +195,37 @@ class FrugalUCBVI(BatchedAgent):
         H, S, A = self._board.sizes
         model, past = _Model.of_nothing(S, A), list[_Asked]()
         first = self._first_batch()
-        incumbent: Table | None = None  # the policy of most users, once something good is known
-        tried: Table | None = None  # its challenger in the last batch
+        contest = _Contest()
         served, tries, left = 0, 0, self.known_users
+        deploy = self._policy_of(np.zeros((H, S), dtype=np.int64))
         while left is None or left > 0:
             users = self._next_users(first, served, left, model)
             q, v = self._explore(model, served, self.sampling_bonus)
-            best = _greedy(model.plan(H, -0.1, 0.0, 0.0)[0])
+            careful_q, careful_v = model.plan(H, -0.1, 0.0, 0.0)
+            best = _greedy(careful_q)
             runs: list[tuple[Table, int]] = []
             explorers = users
             if past:
-                incumbent, tried = _challenge(model, incumbent, tried, best)
-                rich = model.value(best) > 0.02 * H
+                contest.judge(model, best)
+                rich = float(model.initial @ careful_v[0]) > 0.02 * H
                 if rich or model.known.all():
-                    enough = self._enough(first, users, model, past[-1].ask.most)
+                    enough = first / 2.0  # users whose reports stand out of the noise
                     tries += not model.known.all()
                     patience = 1.0 if model.known.all() or tries <= 6 else 6.0 / tries
                     explorers = min(users, int(patience * max(enough, self.explorers * users)))
-                    trial = 0 if tried is None else min(users - explorers, int(enough))
-                    runs = [(incumbent, users - explorers - trial)]
-                    runs += [] if tried is None else [(tried, trial)]
+                    runs = contest.runs(users - explorers, max(explorers, round(enough)))
                     if users > explorers:
                         q, v = self._explore(model, served, self.explorers_bonus)
             runs += list(zip(self._tables(q, model), shares(explorers, GROUPS), strict=True))
             runs = [(actions, count) for actions, count in runs if count]
             ask = self._ask_for(model, runs, v, users, first=not past)
-            deploy = self._policy_of(best if incumbent is None else incumbent)
+            deploy = self._policy_of(best if contest.incumbent is None else contest.incumbent)
             release = yield Batch([(self._policy_of(actions), count) for actions, count in runs], ask, deploy)
             past.append(_Asked(release, self._noise(users, ask.most), runs, ask))
             served, left = served + users, None if left is None else left - users
             model = self._estimate(model, past)
             self.model = model
-        return self._policy_of(_greedy(model.plan(H, -0.1, 0.0, 0.0)[0]) if incumbent is None else incumbent)
+        return deploy
 
     # Sizes of batches ------------------------------------------------------------------------------------------------
 
@@ -213,12 +248,6 @@ class FrugalUCBVI(BatchedAgent):
         growth = GROWTH_LATER if model.known.all() else GROWTH_LOCAL if local else GROWTH
         users = first if not served else _round(max(first / 4.0, growth * served))
         return users if left is None or left - users >= users / 2.0 else left
-
-    def _enough(self, first: int, users: int, model: _Model, most: int) -> float:
-        """So many users that what they report stands out of the noise."""
-        if most == 1 or not model.known.all():
-            return first / 2.0
-        return TRIAL * FIRST_BATCH * self._noise(users, most)
 
     # Policies --------------------------------------------------------------------------------------------------------
 
@@ -317,16 +346,6 @@ class FrugalUCBVI(BatchedAgent):
 
 def _greedy(q: NDArray[np.float64]) -> Table:
     return np.ascontiguousarray(q.argmax(axis=2))
-
-
-def _challenge(model: _Model, incumbent: Table | None, tried: Table | None, best: Table) -> tuple[Table, Table | None]:
-    """The incumbent and its challenger. A challenger replaces it if it still looks better after it was tried."""
-    if incumbent is None:
-        return best, None
-    if tried is not None and model.low_value(tried) > model.low_value(incumbent):
-        incumbent = tried
-    better = model.value(best) - model.value(incumbent) > 0.02 * model.value(best)
-    return incumbent, best if better else None
 
 
 def _starts(past: Sequence[_Asked], S: int) -> NDArray[np.float64]:
