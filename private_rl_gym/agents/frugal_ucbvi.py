@@ -28,6 +28,9 @@ FIRST_BATCH = 9.0
 GROWTH, GROWTH_LATER, GROWTH_LOCAL = 0.25, 0.5, 0.1
 """Users in a batch, as a share of those before: while cells are unknown; later; where users add noise themselves."""
 
+SETTLED = 6.0
+"""Effective reports of a cell, at least, where all are known well enough for long batches."""
+
 LONG_BATCH = 1000
 """Users from which on a batch may ask for several reports, once no cell is unknown."""
 
@@ -42,6 +45,7 @@ FORESIGHT = 0.5
 
 FLOOR = 0.003
 """Reports that a user is expected to make of any cell, at least: the model may not know how to get there."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
@@ -76,6 +80,11 @@ class _Model:
     def of_nothing(cls, S: int, A: int) -> _Model:
         cell, P = np.zeros((S, A)), np.full((S, A, S), 1.0 / S)
         return cls(P, cell, np.full(S, 1.0 / S), np.zeros((S, A), dtype=bool), np.ones((S, A)), cell + 1e-9)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no cell is left of which little is known."""
+        return bool(self.known.all() and self.n.min() >= SETTLED)
 
     def plan(self, H: int, by_noise: float, by_sampling: float, unknown: float) -> tuple[Any, Any]:
         """Q and V, optimistic where multipliers are positive."""
@@ -245,7 +254,7 @@ class FrugalUCBVI(BatchedAgent):
     def _next_users(self, first: int, served: int, left: int | None, model: _Model) -> int:
         """A batch that grows with the users so far. The last one takes all who would be too few for another."""
         local = self._noise(2000) > 1.2 * self._noise(1000)
-        growth = GROWTH_LATER if model.known.all() else GROWTH_LOCAL if local else GROWTH
+        growth = GROWTH_LATER if model.settled else GROWTH_LOCAL if local else GROWTH
         users = first if not served else _round(max(first / 4.0, growth * served))
         return users if left is None or left - users >= users / 2.0 else left
 
@@ -283,7 +292,7 @@ class FrugalUCBVI(BatchedAgent):
         asks = [Wanted(wanted, anywhere=0.5, starts=0.05)]
         most = 1 if isinstance(self._board.statistic, LocalReports) else min(H, S * A)
         cheap = self._noise(users, most) <= 1.2 * math.sqrt(most) * self._noise(users)
-        if most > 1 and (cheap or (all_known and users >= LONG_BATCH)):
+        if most > 1 and (cheap or (model.settled and users >= LONG_BATCH)):
             asks.append(Wanted(np.ones((S, A), dtype=bool), most=most))
 
         def gain(ask: Wanted) -> float:
