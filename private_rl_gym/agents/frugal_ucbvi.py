@@ -43,9 +43,6 @@ DOUBT = 4.0
 FORESIGHT = 0.5
 """Relative uncertainty of the number of reports that the model predicts, which is averaged with the number received."""
 
-FLOOR = 0.003
-"""Reports that a user is expected to make of any cell, at least: the model may not know how to get there."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
@@ -58,6 +55,7 @@ class _Asked:
 
     @property
     def users(self) -> int:
+        """Number of users in the batch."""
         return sum(count for _, count in self.runs)
 
 
@@ -321,7 +319,7 @@ class FrugalUCBVI(BatchedAgent):
             model.initial = initial
             sums, expected, noise, sampling = np.zeros((S, A, S, 2)), *np.zeros((3, S, A))
             for batch in past:
-                reports = np.maximum(model.reports(batch.runs, batch.ask), FLOOR * batch.users)
+                reports = model.reports(batch.runs, batch.ask) + 1e-9
                 weight = reports / (reports + batch.noise**2)
                 sums += weight[:, :, None, None] * batch.release.reports
                 noise += (weight * batch.noise) ** 2
