@@ -114,6 +114,8 @@ MARKERS = "os^Dv"
 
 def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     """Regret against the true epsilon, with standard errors; a panel for each problem and trust model."""
+    from matplotlib.ticker import LogLocator
+
     places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if _hides(c)))
     titles = [f"{problem}, {trust.upper()}" for problem, trust in places]
     columns = min(COLUMNS, max(1, len(places)))
@@ -121,6 +123,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     figure.suptitle(plain_text(title), fontsize=11)
     others = dict.fromkeys(str(curve.config["agent"]["name"]) for curve in curves if _role(curve) != "flagship")
     marker = {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)}
+    ticks = sorted({float(f"{c.epsilon:.1g}") for c in curves if _hides(c)})
     lines: dict[str, Any] = {}
     for axes, (problem, trust) in zip(panels, places, strict=True):
         here = [curve for curve in curves if problem_of(curve) == problem]
@@ -136,12 +139,14 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
                 lines[name] = axes.axhline(curve.mean[-1], color="#009E73", ls=style, lw=1.2)
         lines["never learning"] = axes.axhline(here[0].blind * here[0].users[-1], color="#999999", ls=":", lw=1.4)
         axes.set(xscale="log", yscale="log")
-        ticks = sorted({curve.asked for curve in here if _role(curve) == "flagship" and curve.asked is not None})
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.minorticks_off()
+        axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
     for axes in panels[::columns]:
         axes.set_ylabel("regret of all users")
-    for axes in panels[-columns:]:
+    for axes in panels[-columns:]:  # the lowest of each column
         axes.set_xlabel("true epsilon")
     room = len(places) % columns > 0 and len(places) > columns
     place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": 2}
