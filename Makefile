@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help demo reproduce audit test test-all lint types imports docs bench bench-peers clean
+.PHONY: help demo frontier reproduce audit test test-all lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.demo  ## Run a small grid on RiverSwim, and say where the figure and the report are.
 	$(BIN)/private-rl-gym sweep riverswim --store demo/runs --out demo
+
+frontier: $(VENV)/.demo  ## Compare private agents at the same true epsilon, on eight problems; within an hour, and resumable.
+	$(BIN)/private-rl-gym sweep frontier --store frontier/runs --out frontier
+	@echo "The table: frontier/table.csv"
 
 reproduce: $(VENV)/.demo  ## Run the built-in grids, one for each paper; first figure 1 of DP-UCBVI.
 	for grid in dp-ucbvi pucb rlsvi sdp-pe linopt; do \
@@ -51,7 +55,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -26,6 +26,7 @@ ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "PrivateRL/LinearMixture-v0": ("linear_mixture", "LinearMixture"),
     "PrivateRL/RiverSwimMixture-v0": ("river_swim_mixture", "RiverSwimMixture"),
     "PrivateRL/Garnet-v0": ("garnet", "Garnet"),
+    "PrivateRL/FrozenLake-v0": ("frozen_lake", "FrozenLake"),
 }
 """Every registered id, with the module of ``private_rl_gym.envs`` and the class behind it."""
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from private_rl_gym.commands.runs import DELTA_HELP, budget_of, value_of
 from private_rl_gym.commands.screen import progress, screen, sentences
-from private_rl_gym.experiments import auditing, figures
+from private_rl_gym.experiments import auditing, drawing
 from private_rl_gym.experiments.auditing import AuditConfig, Report, everything
 from private_rl_gym.experiments.auditing.figure import tradeoff_figure
 from private_rl_gym.experiments.config import Choice, digest
@@ -211,7 +211,7 @@ def _write(report: Report, out: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.json").write_text(json.dumps(_finite(report.to_dict()), indent=2) + "\n")
-        figures.save(tradeoff_figure(report), folder / "tradeoff")
+        drawing.save(tradeoff_figure(report), folder / "tradeoff")
     except OSError as error:
         raise GridError(f"--out {out}: cannot be written to ({error.strerror or type(error).__name__}).") from None
     except GridError as error:  # no matplotlib: the verdict stands without a picture

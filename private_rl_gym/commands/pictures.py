@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from private_rl_gym.commands.screen import sentences
-from private_rl_gym.experiments import figures, summary
+from private_rl_gym.experiments import drawing, figures, summary
+from private_rl_gym.experiments.frontier import layout_of
 from private_rl_gym.experiments.grid import BUILT_IN, Grid, read_grid
 from private_rl_gym.experiments.names import GridError, nearest
 from private_rl_gym.experiments.report import report
@@ -33,10 +34,10 @@ def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
         out.mkdir(parents=True, exist_ok=True)
         paths = []
         for name, figure in figures.of_grid(grid, curves).items():
-            paths += figures.save(figure, out / name)
+            paths += drawing.save(figure, out / name)
         (out / "curves.csv").write_text(summary.curves_csv(curves), "utf-8")
         for kind, write in WRITERS.items():
-            (out / f"table.{ENDINGS[kind]}").write_text(write(curves), "utf-8")
+            (out / f"table.{ENDINGS[kind]}").write_text(write(curves, layout_of(grid)), "utf-8")
         failed = [(cell, text) for cell in grid.cells if (text := store.failure(cell)) is not None]
         page = out / "report.html"
         page.write_text(report(grid, curves, records, failed), "utf-8")
@@ -78,4 +79,5 @@ def table(
     """Print what has been run of a grid as a table: regret with its confidence, beside what was really promised."""
     if kind not in WRITERS:
         raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")
-    typer.echo(WRITERS[kind](_curves(read_grid(grid, users=users, seeds=seeds), Store(store))), nl=False)
+    plan = read_grid(grid, users=users, seeds=seeds)
+    typer.echo(WRITERS[kind](_curves(plan, Store(store)), layout_of(plan)), nl=False)

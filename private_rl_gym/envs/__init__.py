@@ -7,10 +7,12 @@
 * ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds
 * ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
 * ``Garnet`` - random sparse models
+* ``FrozenLake`` - Gymnasium's lake
 """
 
 from __future__ import annotations
 
+from private_rl_gym.envs.frozen_lake import FrozenLake
 from private_rl_gym.envs.garnet import Garnet
 from private_rl_gym.envs.hard import HardBandit, HardMDP
 from private_rl_gym.envs.linear_mixture import LinearMixture
@@ -23,6 +25,7 @@ from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.envs.vector import TabularVectorEnv
 
 __all__ = [
+    "FrozenLake",
     "Garnet",
     "HardBandit",
     "HardMDP",

@@ -1,19 +1,19 @@
-"""Figures of a sweep: colour-blind safe, the same in PNG, SVG and PDF."""
+"""Figures of a sweep."""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_rl_gym.experiments.bounds import lower_bound
 from private_rl_gym.experiments.config import curve_name
+from private_rl_gym.experiments.drawing import label_ends, look_of, new_axes, plain_text
+from private_rl_gym.experiments.frontier import frontier_figure
 from private_rl_gym.experiments.grid import Grid
-from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.summary import Curve
 
 if TYPE_CHECKING:
@@ -22,44 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIGURES",
-    "FORMATS",
     "against_figure",
     "mistakes_figure",
-    "new_axes",
     "noise_figure",
     "of_grid",
     "privacy_figure",
     "regret_figure",
-    "save",
-    "svg",
+    "share_figure",
 ]
-
-FORMATS = ("png", "svg", "pdf")
-COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
-STYLES = ("-", "--", ":", "-.")
-
-
-def new_axes(title: str) -> tuple[Figure, Any]:
-    """A figure with one pair of axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise GridError("Figures need matplotlib: run `pip install private-rl-gym[figures]`.") from None
-    figure = Figure(figsize=(8, 4.6), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(plain_text(title), fontsize=10)
-    return figure, axes
-
-
-def plain_text(text: str) -> str:
-    """Text for matplotlib in which a dollar sign does not start a formula."""
-    return text.replace("$", r"\$")
-
-
-def look_of(number: int) -> dict[str, Any]:
-    """Colour and line style of the curve with this number."""
-    return {"color": COLORS[number % len(COLORS)], "linestyle": STYLES[number // len(COLORS) % len(STYLES)]}
 
 
 def regret_figure(curves: Sequence[Curve], title: str) -> Figure:
@@ -98,6 +68,41 @@ def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
         axes.set_xscale("log")
     axes.legend(frameon=False, fontsize=8)
     return figure
+
+
+def share_figure(curves: Sequence[Curve], title: str) -> Figure:
+    """Reward of a user as a share of the best possible, against users: mean over seeds, with the range."""
+    figure, axes = new_axes(title)
+    ends = []
+    for number, curve in enumerate(curves):
+        places, shares = _shares(curve)
+        look = look_of(number)
+        axes.plot(places, shares.mean(axis=0), **look)
+        axes.fill_between(places, shares.min(axis=0), shares.max(axis=0), color=look["color"], alpha=0.12, lw=0)
+        ends.append((float(shares[:, -1].mean()), curve.label, look["color"]))
+    blind = 1.0 - curves[0].blind / curves[0].optimum
+    axes.axhline(blind, color="#999999", ls=":")
+    ends.append((blind, "never learning", "#777777"))
+    axes.set(xscale="log", xlabel="users so far", ylabel="reward of a user, as a share of the best possible")
+    axes.set(xlim=(max(1, curves[0].users[-1] // 128), curves[0].users[-1]), ylim=(0.0, 1.03))
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    label_ends(axes, ends)
+    return figure
+
+
+def _shares(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numbers of users, [point], and the share of the best possible that users around each get, [seed, point].
+
+    A point is the mean over all users of a stretch that doubles the number of users, because those of one batch explore
+    with different policies.
+    """
+    wanted = curve.users[-1] / 2.0 ** np.arange(int(math.log2(curve.users[-1])), -1, -1)
+    marks = np.unique(np.searchsorted(curve.users, wanted))
+    users = np.append(0, curve.users[marks])
+    regret = np.concatenate([np.zeros((curve.seeds, 1)), curve.regret[:, marks]], axis=1)
+    places = np.sqrt(np.maximum(users[:-1], 1.0) * users[1:])
+    places[-1] = users[-1]
+    return places, 1.0 - np.diff(regret, axis=1) / np.diff(users) / curve.optimum
 
 
 def noise_figure(curves: Sequence[Curve], title: str) -> Figure:
@@ -188,33 +193,13 @@ FIGURES: dict[str, Callable[[Sequence[Curve], str], Figure]] = {
 
 def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
     """All figures of a grid by name, the main figure first."""
+    if grid.figure.get("main") == "frontier":  # the others would have a hundred curves each
+        return {"frontier": frontier_figure(curves, grid.title)}
     figures = {}
+    if grid.figure.get("main") == "share":
+        figures["share"] = share_figure(curves, grid.title)
     if "x" in grid.figure:
         figures["against"] = against_figure(curves, grid.title, grid.figure["x"], grid.figure.get("panels"))
     if any(curve.mistakes is not None for curve in curves):
         figures["mistakes"] = mistakes_figure(curves, grid.title)
     return figures | {name: draw(curves, grid.title) for name, draw in FIGURES.items()}
-
-
-def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a figure in every format, without dates, so that the same sweep gives the same files."""
-    from matplotlib import rc_context
-
-    paths = []
-    dates: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with rc_context({"svg.hashsalt": "private_rl_gym"}):
-        for kind in formats:
-            path = stem.with_suffix(f".{kind}")
-            figure.savefig(path, dpi=130, metadata=dates[kind])
-            paths.append(path)
-    return paths
-
-
-def svg(figure: Figure) -> str:
-    """A figure as SVG text, to be embedded in a page."""
-    from matplotlib import rc_context
-
-    out = io.BytesIO()
-    with rc_context({"svg.hashsalt": "private_rl_gym", "svg.fonttype": "path"}):
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue().decode()[out.getvalue().decode().index("<svg") :]

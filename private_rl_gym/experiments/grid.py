@@ -50,7 +50,21 @@ BUILT_IN = tuple(
 """Names of the grids that come with the package."""
 
 _GRID_KEYS = frozenset(
-    {"name", "title", "about", "runs", "environment", "boundary", "agent", "users", "seeds", "alpha", "figure", "sweep"}
+    {
+        "name",
+        "title",
+        "about",
+        "runs",
+        "environment",
+        "boundary",
+        "agent",
+        "users",
+        "seeds",
+        "alpha",
+        "figure",
+        "table",
+        "sweep",
+    }
 )
 LARGEST = 10**15
 """Largest number in a grid; a larger one is taken for a mistake."""
@@ -60,7 +74,12 @@ MOST_CELLS = 100_000
 
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds", "alpha"})
-_FIGURE_KEYS = frozenset({"x", "panels"})
+_FIGURE_KEYS = frozenset({"main", "x", "panels"})
+MAIN_FIGURES = ("share", "frontier")
+"""Figures that a grid may ask for in front of the usual ones; the frontier stands alone."""
+
+TABLES = ("learners", "frontier")
+"""Tables that a grid may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,9 @@ class Grid:
     cells: tuple[Cell, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     figure: Mapping[str, str] = field(default_factory=dict)
-    """The axis that the main figure is drawn against, ``x``, and the one that its panels differ in, ``panels``."""
+    """The name of the main figure, ``main``; or the axis that it is drawn against, ``x``, and the one that its panels
+    differ in, ``panels``."""
+    table: str = TABLES[0]
 
     def __repr__(self) -> str:
         return f"Grid({self.name!r}, {len(self.cells)} cells)"
@@ -145,9 +166,11 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
     if not re.fullmatch(r"[A-Za-z0-9][\w. -]{0,99}", name) or name in ("records", "failed", "incoming"):
         raise GridError(f"name is {name!r}: it names a folder, so letters, digits, spaces and . _ - will do.")
     _printable(content.get("title", name), "title")
-    figure = _figure_options(content, cells)
+    figure, table = _figure_options(content, cells), content.get("table", TABLES[0])
+    if table not in TABLES:
+        raise GridError(f"table is {table!r}, and there is no such table. {nearest(str(table), TABLES)}")
     return Grid(
-        name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content), figure
+        name, content.get("title", name), content.get("about", ""), tuple(cells), _sweep_options(content), figure, table
     )
 
 
@@ -187,7 +210,12 @@ def _figure_options(content: Mapping[str, Any], cells: Sequence[Cell]) -> dict[s
     _known(options, _FIGURE_KEYS, "figure")
     paths = sorted({path for cell in cells for path in cell.axes})
     for key, path in options.items():
-        if path not in paths:
+        if key == "main":
+            if path not in MAIN_FIGURES:
+                raise GridError(
+                    f"figure.main is {path!r}, and there is no such figure. {nearest(str(path), MAIN_FIGURES)}"
+                )
+        elif path not in paths:
             raise GridError(f"figure.{key} is {path!r}, which does not vary in this grid. {nearest(str(path), paths)}")
     return dict(options)
 

@@ -9,11 +9,12 @@ from html import escape
 from importlib import metadata
 
 import private_rl_gym
-from private_rl_gym.experiments import figures
+from private_rl_gym.experiments import drawing, figures
 from private_rl_gym.experiments.config import Cell
+from private_rl_gym.experiments.frontier import layout_of
 from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.record import Record
-from private_rl_gym.experiments.summary import HEADER, Curve, rows
+from private_rl_gym.experiments.summary import Curve
 
 __all__ = ["report"]
 
@@ -38,6 +39,8 @@ CAPTIONS = {
     "privacy": "Final regret against the epsilon that is really promised, against replacing one user. A cross marks "
     "the epsilon that was asked for, where printed constants cost another.",
     "against": "Final regret against what varies: mean over seeds, with the range.",
+    "share": "Reward of a user as a share of the best possible, against users: mean over seeds, with the range.",
+    "frontier": "Final regret against the epsilon that is really promised, a panel for each problem and trust model.",
     "mistakes": "Users whose policy was a mistake, against the epsilon that is really promised.",
     "noise": "Standard deviation of the noise in one released sum, over time.",
 }
@@ -54,10 +57,12 @@ def report(
     progress += f", {missing} still to run" if missing else ""
     parts.append(f"<p>{progress}.</p>")
     for name, figure in figures.of_grid(grid, curves).items():
-        picture = figures.svg(figure).replace("<svg", f'<svg role="img" aria-label="{CAPTIONS[name]}"', 1)
+        picture = drawing.svg(figure).replace("<svg", f'<svg role="img" aria-label="{CAPTIONS[name]}"', 1)
         parts.append(f'<figure id="{name}">{picture}<figcaption>{CAPTIONS[name]}</figcaption></figure>')
-    head = "".join(f"<th>{escape(title)}</th>" for title in HEADER)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(curves))
+    layout = layout_of(grid)
+    head = "".join(f"<th>{escape(title)}</th>" for title in layout.header)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in layout.rows(curves))
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     parts.append(
         f'<h2>Table</h2><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 from private_rl_gym.experiments.config import Cell, curve_name
 from private_rl_gym.experiments.record import Record
 
-__all__ = ["HEADER", "Curve", "as_csv", "as_latex", "as_markdown", "curves_csv", "rows", "summarize"]
+__all__ = [
+    "HEADER",
+    "LEARNERS",
+    "Curve",
+    "Layout",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "curves_csv",
+    "rows",
+    "summarize",
+]
 
 CONFIDENCE = 0.95
 
@@ -49,6 +60,7 @@ class Curve:
     regret: NDArray[np.float64]
     noise: NDArray[np.float64]
     blind: float  # mean loss of a user under random actions
+    optimum: float  # mean value of the best policy
     mistakes: NDArray[np.float64] | None = None  # [seed]
 
     @property
@@ -105,6 +117,7 @@ def summarize(found: Iterable[tuple[Cell, Record]]) -> list[Curve]:
                 regret=np.array([record.regret for _, record in runs]),
                 noise=np.array([record.noise for _, record in runs]),
                 blind=float(np.mean([r.about["optimal_value"] - r.about["blind_value"] for _, r in runs])),
+                optimum=float(np.mean([r.about["optimal_value"] for _, r in runs])),
                 mistakes=np.array(counted, dtype=np.float64) if len(counted) == len(runs) else None,
             )
         )
@@ -137,12 +150,23 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
     return lines
 
 
-def as_csv(curves: Sequence[Curve]) -> str:
+class Layout(NamedTuple):
+    """The header of a table, and the function that makes its rows."""
+
+    header: tuple[str, ...]
+    rows: Callable[[Sequence[Curve]], list[tuple[str, ...]]]
+
+
+LEARNERS = Layout(HEADER, rows)
+"""The usual table: one row for each curve."""
+
+
+def as_csv(curves: Sequence[Curve], layout: Layout = LEARNERS) -> str:
     """The table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows([_unformulaic(text) for text in row] for row in rows(curves))
+    writer.writerow(layout.header)
+    writer.writerows([_unformulaic(text) for text in row] for row in layout.rows(curves))
     return out.getvalue()
 
 
@@ -177,11 +201,12 @@ def curves_csv(curves: Sequence[Curve]) -> str:
     return out.getvalue()
 
 
-def as_markdown(curves: Sequence[Curve]) -> str:
+def as_markdown(curves: Sequence[Curve], layout: Layout = LEARNERS) -> str:
     """The table as Markdown."""
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    lines = ["| " + " | ".join(layout.header) + " |", "|" + "---|" * len(layout.header)]
     lines += [
-        "| " + " | ".join(escape(cell, quote=False).replace("|", "\\|") for cell in row) + " |" for row in rows(curves)
+        "| " + " | ".join(escape(cell, quote=False).replace("|", "\\|") for cell in row) + " |"
+        for row in layout.rows(curves)
     ]
     return "\n".join(lines) + "\n"
 
@@ -200,7 +225,7 @@ _SPECIAL = {
 }
 
 
-def as_latex(curves: Sequence[Curve]) -> str:
+def as_latex(curves: Sequence[Curve], layout: Layout = LEARNERS) -> str:
     """The table as LaTeX, for the package booktabs."""
 
     def safe(text: str) -> str:
@@ -210,9 +235,9 @@ def as_latex(curves: Sequence[Curve]) -> str:
             else "$\\pm$"
         )
 
-    lines = [r"\begin{tabular}{l" + "r" * (len(HEADER) - 1) + "}", r"\toprule"]
-    lines.append(" & ".join(safe(name) for name in HEADER) + r" \\")
+    lines = [r"\begin{tabular}{l" + "r" * (len(layout.header) - 1) + "}", r"\toprule"]
+    lines.append(" & ".join(safe(name) for name in layout.header) + r" \\")
     lines.append(r"\midrule")
-    lines += [" & ".join(safe(cell) for cell in row) + r" \\" for row in rows(curves)]
+    lines += [" & ".join(safe(cell) for cell in row) + r" \\" for row in layout.rows(curves)]
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"

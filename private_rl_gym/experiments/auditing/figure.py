@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_rl_gym.experiments.auditing.report import Report
-from private_rl_gym.experiments.figures import look_of, new_axes, plain_text
+from private_rl_gym.experiments.drawing import look_of, new_axes, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,168 @@
+"""The frontier: regret at the same true epsilon, problem by problem, as one table and one figure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from private_rl_gym.experiments.drawing import new_panels, plain_text
+from private_rl_gym.experiments.grid import Grid
+from private_rl_gym.experiments.summary import LEARNERS, Curve, Layout
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FRONTIER", "HEADER", "frontier_figure", "layout_of", "rows"]
+
+FLAGSHIP = "FrugalUCBVI"
+"""The agent that others are compared with; on an open board it is what the table calls not private."""
+
+POOLING = frozenset({FLAGSHIP})
+"""Agents that are told that problems are stationary, and pool stages."""
+
+COLUMNS = 4
+"""Panels in a row."""
+
+HEADER = (
+    "problem",
+    "trust",
+    "knowledge",
+    "agent",
+    "epsilon",
+    "delta",
+    "users",
+    "seeds",
+    "regret",
+    "sem",
+    "never_learning",
+    "not_private",
+    "median",
+    "worst",
+)
+
+
+def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
+    """The table as text, one row for each curve: the true epsilon, regret over seeds, and what to compare it with."""
+    exact = {problem_of(curve): curve.mean[-1] for curve in curves if agent_of(curve) == FLAGSHIP and not _hides(curve)}
+    lines: list[tuple[str, ...]] = []
+    for curve in curves:
+        problem, finals = problem_of(curve), [float(regret) for regret in curve.regret[:, -1]]
+        error = statistics.stdev(finals) / math.sqrt(len(finals)) if len(finals) > 1 else None
+        lines.append(
+            (
+                problem,
+                str(curve.config["boundary"]["name"]),
+                knowledge_of(curve),
+                agent_of(curve),
+                f"{curve.epsilon:.4g}" if _hides(curve) else "inf",
+                f"{curve.delta:g}" if _hides(curve) else "",
+                f"{curve.users[-1]}",
+                f"{curve.seeds}",
+                f"{statistics.fmean(finals):.1f}",
+                "" if error is None else f"{error:.1f}",
+                f"{curve.blind * curve.users[-1]:.1f}",
+                f"{exact[problem]:.1f}" if problem in exact else "",
+                f"{statistics.median(finals):.1f}",
+                f"{max(finals):.1f}",
+            )
+        )
+    return lines
+
+
+FRONTIER = Layout(HEADER, rows)
+_LAYOUTS: Mapping[str, Layout] = {"learners": LEARNERS, "frontier": FRONTIER}
+
+
+def layout_of(grid: Grid) -> Layout:
+    """The table that a grid asks for."""
+    return _LAYOUTS[grid.table]
+
+
+def _hides(curve: Curve) -> bool:
+    """Whether a curve promises anything."""
+    return math.isfinite(curve.epsilon)
+
+
+def problem_of(curve: Curve) -> str:
+    """The name of a problem with those options that are not its defaults."""
+    options = {key: value for key, value in curve.config["environment"].items() if key != "name"}
+    name = str(curve.config["environment"]["name"]).partition("/")[2].rpartition("-v")[0]
+    return name + "".join(f", {key} = {value}" for key, value in options.items())
+
+
+def agent_of(curve: Curve) -> str:
+    """The name of an agent, and whether the constants of its boundary are the printed ones."""
+    printed = curve.config["boundary"].get("calibration") == "paper"
+    return str(curve.config["agent"]["name"]) + (" as printed" if printed else "")
+
+
+def knowledge_of(curve: Curve) -> str:
+    """Knowledge that an agent has of the problem: that it is stationary, or nothing."""
+    agent = curve.config["agent"]
+    return "stationary" if agent.get("stationary", agent["name"] in POOLING) else "nothing"
+
+
+ROLES = {  # how the curves of each kind of agent look
+    "flagship": {"color": "#000000", "lw": 2.2},
+    "papers": {"color": "#0072B2", "lw": 1.4},
+    "printed": {"color": "#D55E00", "lw": 1.4},
+}
+MARKERS = "os^Dv"
+
+
+def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
+    """Regret against the true epsilon, with standard errors; a panel for each problem and trust model."""
+    from matplotlib.ticker import LogLocator
+
+    places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if _hides(c)))
+    titles = [f"{problem}, {trust.upper()}" for problem, trust in places]
+    columns = min(COLUMNS, max(1, len(places)))
+    figure, panels = new_panels(titles, columns, (3.4, 3.0))
+    figure.suptitle(plain_text(title), fontsize=11)
+    others = dict.fromkeys(str(curve.config["agent"]["name"]) for curve in curves if _role(curve) != "flagship")
+    marker = {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)}
+    ticks = sorted({float(f"{c.epsilon:.1g}") for c in curves if _hides(c)})
+    lines: dict[str, Any] = {}
+    for axes, (problem, trust) in zip(panels, places, strict=True):
+        here = [curve for curve in curves if problem_of(curve) == problem]
+        for name, line in _lines(c for c in here if _hides(c) and c.config["boundary"]["name"] == trust).items():
+            look: dict[str, Any] = {**ROLES[_role(line[0])], "ms": 4, "capsize": 2, "elinewidth": 0.8}
+            look["marker"] = marker.get(str(line[0].config["agent"]["name"]), "o")
+            errors = [c.regret[:, -1].std(ddof=1) / math.sqrt(c.seeds) if c.seeds > 1 else 0.0 for c in line]
+            lines[name] = axes.errorbar([c.epsilon for c in line], [c.mean[-1] for c in line], errors, **look)
+        for curve in here:
+            if not _hides(curve):
+                style = "--" if agent_of(curve) == FLAGSHIP else "-."
+                name = f"{agent_of(curve)}, not private"
+                lines[name] = axes.axhline(curve.mean[-1], color="#009E73", ls=style, lw=1.2)
+        lines["never learning"] = axes.axhline(here[0].blind * here[0].users[-1], color="#999999", ls=":", lw=1.4)
+        axes.set(xscale="log", yscale="log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.minorticks_off()
+        axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
+    for axes in panels[::columns]:
+        axes.set_ylabel("regret of all users")
+    for axes in panels[-columns:]:  # the lowest of each column
+        axes.set_xlabel("true epsilon")
+    room = len(places) % columns > 0 and len(places) > columns
+    place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": 2}
+    figure.legend(list(lines.values()), [plain_text(name) for name in lines], fontsize=9, frameon=False, **place)
+    return figure
+
+
+def _role(curve: Curve) -> str:
+    if agent_of(curve).startswith(FLAGSHIP):
+        return "flagship"
+    return "printed" if curve.config["boundary"].get("calibration") == "paper" else "papers"
+
+
+def _lines(curves: Iterable[Curve]) -> dict[str, list[Curve]]:
+    """Curves by agent, sorted by epsilon."""
+    lines: dict[str, list[Curve]] = {}
+    for curve in sorted(curves, key=lambda curve: curve.epsilon):
+        lines.setdefault(agent_of(curve), []).append(curve)
+    return lines

@@ -1,0 +1,172 @@
+"""The frontier: one table, one figure, at the true epsilon."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+
+from private_rl_gym.commands.pictures import draw_all
+from private_rl_gym.experiments.drawing import label_ends, new_axes
+from private_rl_gym.experiments.engines import InProcess
+from private_rl_gym.experiments.figures import of_grid, share_figure
+from private_rl_gym.experiments.frontier import FRONTIER, frontier_figure
+from private_rl_gym.experiments.grid import GridError, grid_of, read_grid
+from private_rl_gym.experiments.store import Store
+from private_rl_gym.experiments.summary import as_csv, summarize
+from private_rl_gym.experiments.sweep import sweep
+
+COLUMNS = "problem trust knowledge agent epsilon delta users seeds regret sem never_learning not_private median worst"
+
+SMALL = {
+    "name": "small",
+    "users": 60,
+    "seeds": 2,
+    "table": "frontier",
+    "figure": {"main": "frontier"},
+    "environment": [{"id": "RiverSwim", "horizon": [3, 4]}, "Garnet"],
+    "runs": [
+        {"label": "frugal", "agent": "FrugalUCBVI", "boundary": {"name": "jdp", "epsilon": [1.0, 2.0], "delta": 1e-6}},
+        {
+            "label": "printed",
+            "agent": ["DPUCBVI", "PUCB"],
+            "boundary": {"name": "jdp", "epsilon": [0.5, 1.0], "calibration": "paper", "batch_size": 20},
+        },
+        {"label": "open", "agent": ["FrugalUCBVI", "UCBVI"], "boundary": "open", "seeds": 3},
+        {
+            "label": "local",
+            "agent": "FrugalUCBVI",
+            "boundary": {"name": "ldp", "epsilon": 4.0},
+            "environment": "Garnet",
+            "seeds": 1,
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("frontier")
+    grid, store = grid_of(SMALL), Store(folder / "runs")
+    sweep(grid, store, InProcess())
+    return grid, summarize(store.read(grid.cells)), folder, draw_all(grid, store, folder)
+
+
+def test_the_table_has_its_columns_and_a_row_for_each_curve(drawn):
+    grid, curves, folder, _ = drawn
+    text = (folder / "table.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert text.splitlines()[0] == COLUMNS.replace(" ", ",")
+    assert text == as_csv(curves, FRONTIER)
+    assert len(rows) == len(grid.labels) == 3 * (2 + 4 + 2) + 1
+    for row, curve in zip(rows, curves, strict=True):
+        finals = curve.regret[:, -1]
+        assert float(row["regret"]) == pytest.approx(finals.mean(), abs=0.06)
+        assert float(row["median"]) == pytest.approx(np.median(finals), abs=0.06)
+        assert float(row["worst"]) == pytest.approx(finals.max(), abs=0.06)
+        assert float(row["never_learning"]) == pytest.approx(60 * curve.blind, abs=0.06)
+        if curve.seeds == 1:
+            assert row["sem"] == ""
+        else:
+            assert float(row["sem"]) == pytest.approx(finals.std(ddof=1) / math.sqrt(curve.seeds), abs=0.06)
+        assert (row["users"], row["seeds"]) == ("60", str(curve.seeds))
+
+
+def test_rows_say_what_is_known_and_what_is_really_promised(drawn):
+    *_, folder, _ = drawn
+    rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text())))
+    assert {row["problem"] for row in rows} == {"RiverSwim, horizon = 3", "RiverSwim, horizon = 4", "Garnet"}
+    known = {row["agent"]: row["knowledge"] for row in rows}
+    assert known == {
+        "FrugalUCBVI": "stationary",
+        "DPUCBVI as printed": "nothing",
+        "PUCB as printed": "nothing",
+        "UCBVI": "nothing",
+    }
+    promised = {(row["agent"], row["trust"]): set() for row in rows}
+    for row in rows:
+        promised[row["agent"], row["trust"]].add((row["epsilon"], row["delta"]))
+    assert promised["FrugalUCBVI", "jdp"] == {("1", "1e-06"), ("2", "1e-06")}
+    assert promised["PUCB as printed", "jdp"] == {("1", "0"), ("2", "0")}  # twice what is printed
+    assert promised["FrugalUCBVI", "ldp"] == {("4", "0")}
+    assert promised["UCBVI", "open"] == {("inf", "")}
+    for problem in {row["problem"] for row in rows}:
+        exact = {row["regret"] for row in rows if (row["agent"], row["trust"]) == ("FrugalUCBVI", "open")} & {
+            row["not_private"] for row in rows if row["problem"] == problem
+        }
+        assert len(exact) == 1
+
+
+def test_the_figure_has_a_panel_for_each_problem_and_trust_model(drawn):
+    grid, curves, _, paths = drawn
+    assert {path.name for path in paths} == {"frontier.png", "frontier.svg", "frontier.pdf", "report.html"}
+    assert list(of_grid(grid, curves)) == ["frontier"]
+    figure = frontier_figure(curves, "A title")
+    panels = {axes.get_title(): axes for axes in figure.axes}
+    assert list(panels) == ["RiverSwim, horizon = 3, JDP", "RiverSwim, horizon = 4, JDP", "Garnet, JDP", "Garnet, LDP"]
+    assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in figure.axes)
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {
+        "FrugalUCBVI",
+        "DPUCBVI as printed",
+        "PUCB as printed",
+        "FrugalUCBVI, not private",
+        "UCBVI, not private",
+        "never learning",
+    }
+    places = [list(line[0].get_xdata()) for line in panels["Garnet, JDP"].containers]
+    assert places == [[1.0, 2.0]] * 3  # true epsilons, for the printed ones too
+
+
+def test_shares_of_the_best_possible_are_drawn_with_names_at_the_ends(drawn):
+    _, curves, *_ = drawn
+    figure = share_figure([curve for curve in curves if curve.config["environment"].get("horizon") == 4], "A title")
+    (axes,) = figure.axes
+    assert axes.get_legend() is None
+    names = [text.get_text() for text in axes.texts]
+    assert "never learning" in names
+    assert len(names) == len(axes.lines) == 9
+    for curve, line in zip(curves, axes.lines[:-1], strict=False):
+        assert line.get_xdata()[-1] == 60
+        assert (np.asarray(line.get_ydata()) <= 1.0 + 1e-9).all(), curve.label
+
+
+def test_names_at_the_ends_do_not_touch_and_keep_their_order():
+    _, axes = new_axes("A title")
+    axes.set_ylim(0.0, 10.0)
+    label_ends(
+        axes, [(9.99, "first", "#000000"), (10.0, "second", "#000000"), (9.98, "third", "#000000"), (1, "low", "r")]
+    )
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert list(heights) == ["low", "third", "second", "first"]
+    assert heights["low"] == pytest.approx(0.1)
+    assert np.diff(list(heights.values())).min() > 0.05
+    assert max(heights.values()) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"table": "frontie"}, r"table is 'frontie', and there is no such table\. Did you mean 'frontier'\?"),
+        (
+            {"figure": {"main": "shares"}},
+            r"figure.main is 'shares', and there is no such figure\. Did you mean 'share'",
+        ),
+        ({"figure": {"mian": "share"}}, r"figure has an unknown key 'mian'"),
+    ],
+)
+def test_a_grid_that_asks_for_another_gets_a_sentence(change, sentence):
+    with pytest.raises(GridError, match=sentence):
+        grid_of({**SMALL, **change})
+
+
+def test_the_frontier_compares_at_the_same_epsilon():
+    """Printed constants cost twice the printed epsilon, under a billboard and at home."""
+    asked = {}
+    for cell in read_grid("frontier").cells:
+        printed = cell.boundary.options.get("calibration") == "paper"
+        if cell.epsilon is not None and cell.boundary.name != "sdp":
+            asked.setdefault((cell.boundary.name, printed), set()).add(cell.epsilon * (2 if printed else 1))
+    assert asked[("jdp", False)] == asked[("jdp", True)] == {0.5, 1.0, 2.0, 4.0, 8.0}
+    assert asked[("ldp", False)] == asked[("ldp", True)] == {1.0, 2.0, 4.0}
