@@ -13,6 +13,7 @@ Each makes a mistake that was made in practice, and states the same guarantee as
 * ``IntegerSums`` - users who send the sum of their bits, in place of bits
 * ``UncheckedActions`` - counts of any policy's actions, including actions that do not exist
 * ``SmallBatches`` - a shuffler that publishes small batches with the guarantee of a large one
+* ``OneReport`` - noise for one report of each user, however many were asked for
 * ``HalvedReports``, ``HalvedBits`` - half the noise in the local and in the shuffle model
 * ``Peeking`` - an agent that reads true sums inside the boundary
 """
@@ -33,6 +34,7 @@ from private_rl_gym.privacy.central import CentralNoise
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
 from private_rl_gym.privacy.randomizers import AdditiveReports
+from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
 from private_rl_gym.wrappers.population import Population
 
@@ -45,6 +47,7 @@ __all__ = [
     "IntegerSums",
     "MissingFactor",
     "MissingLevel",
+    "OneReport",
     "Peeking",
     "Reseeded",
     "SharedNoise",
@@ -193,6 +196,14 @@ class IntegerSums(SDPShuffler):
     def transcript(self) -> NDArray[np.float64]:
         """Sums, and for each counter the count of very large numbers: a summary of the analyzer's view of a batch."""
         return np.concatenate([self.statistic.vector(self.release.sums()), self._numbers.ravel()])
+
+
+class OneReport(JDPBillboard):
+    """Noise for one report of each user, however many were asked for."""
+
+    def _noise_for(self, statistic: Statistic) -> CentralNoise:
+        del statistic
+        return super()._noise_for(self.statistic)
 
 
 class HalvedReports(LDPUserSide):

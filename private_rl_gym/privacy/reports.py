@@ -181,12 +181,17 @@ class LocalReports(Reports):
         super().__init__(exact.horizon, exact.n_states, exact.n_actions)
         self._exact = exact
         self.subsets = Subsets.best(self.cells + 1, epsilon)
-        self.variation = self.subsets.variation(1)
+        self.variation, self.gain = self.subsets.variation(1), self.subsets.gain
+        self.tallies = 1  # sets: everyone who came sends one
 
     @property
     def exact(self) -> Reports:
         """The reports without randomness."""
         return self._exact
+
+    def tally(self, users: int, ask: Ask | None, sums: NDArray[np.int64]) -> None:
+        """Count nothing yet: sets are counted when they are sent, so that an interrupt does not count them twice."""
+        del users, ask, sums
 
     def asked(self, tallies: NDArray[Any]) -> LocalReports:
         """The same statistic: a user sends one report, whatever she was asked for."""
@@ -212,7 +217,7 @@ class LocalReports(Reports):
         for place in places:
             drawn = source.uniform(self.subsets.size + 1)
             add_subset(drawn, int(place) if place >= 0 else nothing, self.subsets.p, table)
-        sums[: self.cells] += table  # all at once: no interrupt can divide it
+        sums += np.append(table, len(places))  # all at once: no interrupt can divide it
 
     def own_noise(self, users: int) -> float:
         """Standard deviation of the number of sets with an outcome that nobody has, times the gain."""

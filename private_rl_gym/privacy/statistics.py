@@ -92,6 +92,8 @@ class Statistic(ABC):
     l2: float
     variation: float = 1.0
     """Largest total variation distance between the laws of two users' vectors, where users randomize them; else 1."""
+    gain: float = 1.0
+    """The factor by which noise on a cell is larger in the sums that are made of it, where users randomize vectors."""
 
     @property
     def label(self) -> str:

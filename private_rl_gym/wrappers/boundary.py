@@ -375,7 +375,10 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     @property
     def ask(self) -> Ask | None:
-        """The request to users who come by ``reset``; the last request, unless another one was set."""
+        """The request to users who come by ``reset`` from now on; the last request, unless another one was set.
+
+        A user answers the request that she came with: one that was made while she walked could depend on her steps.
+        """
         return self._ask
 
     @ask.setter
@@ -433,26 +436,26 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
                 if population.compiled:
                     tapes = population.next_users(here) if tapes is None else tapes
                     assert tapes is not None  # noqa: S101 - compiled users have tapes
-                    self._leave(population.run(policy, tapes, uniforms), here)
+                    self._leave(population.run(policy, tapes, uniforms), here, self._ask)
                     continue
                 for user in range(here):
                     tape = None if tapes is None else tapes[user]
                     own = None if uniforms is None else uniforms[user]
                     trajectory, problem = quietly(partial(population.walk, policy, tape, own))
                     refused = problem or refused  # the others are served as if nothing had happened
-                    self._leave(trajectory, 1)
+                    self._leave(trajectory, 1, self._ask)
         finally:  # users who did not finish, for instance after an interrupt, leave here
             missing = count - (self._batches.gone - before)
             if missing:
-                self._leave(None, missing)
+                self._leave(None, missing, self._ask)
         if refused is not None:
             raise refused
 
-    def _leave(self, users: Trajectories | None, count: int) -> None:
-        """Let users leave, and sum what they contribute."""
+    def _leave(self, users: Trajectories | None, count: int, ask: Ask | None) -> None:
+        """Let users leave, and sum what they contribute in answer to what they were asked when they came."""
         for observer in self._observers:
             observer.left(users, count)
-        self._batches.receive(users, count, self._ask)
+        self._batches.receive(users, count, ask)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed is passed to the environment; privacy noise is never seeded again."""
@@ -464,7 +467,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
         """Meet a user who has been counted. If she cannot be met, she leaves and contributes nothing."""
-        recorder = self._recorder = Recorder(self.population)
+        recorder = self._recorder = Recorder(self.population, self._ask)
 
         def meet() -> tuple[Any, dict[str, Any]]:
             observation, info = self.population.meet(seed, options)
@@ -505,7 +508,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             raise problem or BadUserError("There is no user.")
         if not recorder.open:
             self._recorder = None
-            self._leave(recorder.trajectory, 1)
+            self._leave(recorder.trajectory, 1, recorder.ask)
         return seen
 
     def _tell_of_withheld_rewards(self) -> None:
@@ -534,8 +537,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def _dismiss(self) -> None:
         """Let the current user, if there is one, leave before the end of her episode."""
         if self._recorder is not None:
-            self._recorder = None
-            self._leave(None, 1)
+            ask, self._recorder = self._recorder.ask, None
+            self._leave(None, 1, ask)
 
     def close(self) -> None:
         """Close the environment. A user who is in the middle of her episode leaves."""

@@ -163,9 +163,9 @@ class JDPBillboard(Boundary):
         self.apart = small.apart
         self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
         check_scale(self._scale, float(self.statistic.grid.min()))
-        reports, described, every = isinstance(self.statistic, Reports), str(law), self.batch_size
-        if reports:  # batches that are asked for more reports may use delta, and another law
-            spent, described = delta, "the most accurate"
+        differs, described, every = self._asks_differ, str(law), self.batch_size
+        if differs:  # batches that are asked for more reports may cost the whole budget, by another law
+            true_epsilon, spent, described = epsilon, delta, "the most accurate"
         self._promised = Guarantee(
             TrustModel.JDP,
             true_epsilon,
@@ -174,8 +174,13 @@ class JDPBillboard(Boundary):
             f"{counting} sums of {self.statistic.title} with {described} noise, a release every {every} users",
             Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE,
             notes=calibration_notes(epsilon, true_epsilon, paper=paper),
-            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" and not reports else None,
+            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" and not differs else None,
         )
+
+    @property
+    def _asks_differ(self) -> bool:
+        """Whether batches may be asked for different numbers of reports, and get different noise."""
+        return isinstance(self.statistic, Reports) and self._inner is None
 
     def _summed(self, statistic: Any) -> Statistic:
         """The statistic that users contribute: exact, or the noisy reports of the boundary inside."""
@@ -223,7 +228,7 @@ class JDPBillboard(Boundary):
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise in a release."""
         reports = self.statistic
-        if not isinstance(reports, Reports) or not reports.tallies or self._inner is not None:
+        if not isinstance(reports, Reports) or not self._asks_differ:
             return self._noise.law(releases)
         if newest:
             asked = reports.asked(self._batches.batch_published[reports.cells :])
@@ -234,10 +239,14 @@ class JDPBillboard(Boundary):
     def expected_noise(self, users: int, ask: Ask | None = None) -> float:
         """The users' own noise and that of the billboard together."""
         _ = self._batches
-        asked, checked = self.statistic, self.statistic.checked(ask)
-        if isinstance(asked, Reports) and isinstance(checked, Wanted) and self._inner is None:
-            asked = asked.of_at_most(checked.most)
-        return math.hypot(super().expected_noise(users, ask), self._noise_for(asked).law(1)(1.0).std)
+        added = self._noise_for(self._asked_for(self.statistic.checked(ask))).law(1)(1.0).std
+        return math.hypot(super().expected_noise(users, ask), self.statistic.gain * added)
+
+    def _asked_for(self, ask: Ask | None) -> Statistic:
+        """The statistic of users who are all asked this."""
+        if isinstance(self.statistic, Reports) and self._asks_differ and isinstance(ask, Wanted):
+            return self.statistic.of_at_most(ask.most)
+        return self.statistic
 
     def planned_releases(self) -> int | None:
         """The number of releases that noise was calibrated for; None if every batch has noise of its own."""
@@ -248,9 +257,9 @@ class JDPBillboard(Boundary):
         self._noise.check()
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """The noise of users' own reports, if there are any, and the noise of the billboard."""
+        """The noise of users' own reports, if there are any, and the noise of the billboard for what is asked now."""
         _ = self._batches
-        return [*super().noises(batches), *self._noise.noises(len(batches))]
+        return [*super().noises(batches), *self._noise_for(self._asked_for(self.ask)).noises(len(batches))]
 
     def sources(self) -> dict[str, NoiseSource]:
         """The source of the billboard, whose promise does not rest on the noise of a boundary inside."""

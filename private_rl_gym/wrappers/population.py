@@ -23,6 +23,7 @@ from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
+from private_rl_gym.privacy.asks import Ask
 
 __all__ = [
     "BadUserError",
@@ -254,12 +255,12 @@ def harmless(info: dict[str, Any]) -> dict[str, Any]:
 
 
 class Recorder:
-    """Records one user's trajectory, which is raw data."""
+    """Records one user's trajectory, which is raw data, and what she was asked when she came."""
 
-    __slots__ = ("_population", "open", "stage", "trajectory")
+    __slots__ = ("_population", "ask", "open", "stage", "trajectory")
 
-    def __init__(self, population: Population) -> None:
-        self._population = population
+    def __init__(self, population: Population, ask: Ask | None = None) -> None:
+        self._population, self.ask = population, ask
         self.trajectory = Trajectories(
             np.zeros((1, population.horizon + 1), dtype=np.int32),
             np.zeros((1, population.horizon), dtype=np.int32),

@@ -302,9 +302,12 @@ class SDPShuffler(Boundary):
         """The noise of the users' bits, as in a large batch; around reports, that of the reports."""
         if self._protocol is None:
             return super().expected_noise(users, ask)
-        checked = self.statistic.checked(ask)
-        asked = self.statistic.of_at_most(checked.most) if isinstance(checked, Wanted) else self.statistic
-        return 0.5 * math.sqrt(self._protocol_for(asked).tau)
+        return 0.5 * math.sqrt(self._protocol_of(self.statistic.checked(ask)).tau)
+
+    def _protocol_of(self, ask: Ask | None) -> BinarySums:
+        """The protocol for users who are all asked this."""
+        statistic = self.statistic
+        return self._protocol_for(statistic.of_at_most(ask.most) if isinstance(ask, Wanted) else statistic)
 
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise in one counter: a sum of many centred bits; around reports, none is added."""
@@ -315,10 +318,11 @@ class SDPShuffler(Boundary):
         return lambda grid: BoundedError(variance * grid**2, grid)
 
     def noises(self, batches: Sequence[int]) -> Noises:
-        """The noise bits of all users of each batch; around reports, the users' own noise."""
+        """The noise bits of all users of each batch, for what is asked now; around reports, the users' own noise."""
         if self._protocol is None:
             return super().noises(batches)
-        of_batches = [(size, self._protocol.noise_bits(size)) for size in batches]
+        protocol = self._protocol_of(self.ask)
+        of_batches = [(size, protocol.noise_bits(size)) for size in batches]
         return [NoiseBitsOfBatches(tuple((size * bits.each, bits.bias) for size, bits in of_batches))]
 
     @property

@@ -75,6 +75,8 @@ TIGHT = {
     "batches, Gaussian": (jdp(0.05, counting="batched"), {"attacks": ("stream",)}),
     "reports, Gaussian": (ldp(randomizer="gaussian", delta=0.05), {}),
     "moments": (jdp(0.05), {"statistic": "linear", "horizon": 2}),
+    "one report, Laplace": (jdp(0.0), {"statistic": "reports", "runs": 8000, "users": 1}),
+    "five reports, Gaussian": (jdp(0.05), {"statistic": "reports", "horizon": 5, "users": 1}),
     "shuffled bits": (Choice("sdp", {"epsilon": 1.0, "delta": 0.05}), {}),
 }
 
@@ -88,7 +90,7 @@ def test_a_white_box_comes_close_to_the_claim_of_every_additive_mechanism(name):
     """
     boundary, options = TIGHT[name]
     runs = 16_000 if boundary.options.get("delta") else 30_000
-    plan = AuditConfig(boundary, runs=runs, users=3, seed=3, **{"attacks": ("one-release",), **options})
+    plan = AuditConfig(boundary, **{"runs": runs, "users": 3, "seed": 3, "attacks": ("one-release",), **options})
     (result,) = audit(plan).results
     assert 0.7 <= result.epsilon <= 1.0
 
@@ -147,12 +149,16 @@ def test_one_run_sees_much_of_local_reports_and_no_more_than_there_is():
     assert (
         audit(AuditConfig(Choice("ldp", {"epsilon": 4.0, "randomizer": "laplace"}), attacks=("one-run",))).bound <= 4.0
     )
+    reports = AuditConfig(Choice("ldp", {"epsilon": 4.0}), runs=4000, attacks=("one-run",), **FIVE_REPORTS)
+    assert 2.0 < audit(reports).bound <= 4.0
     assert audit(AuditConfig(jdp(), runs=1000, attacks=("one-run",))).bound <= 1.0
     with pytest.raises(GridError, match="publish after every user"):
         audit(AuditConfig(Choice("sdp", {"epsilon": 1.0, "delta": 1e-6}), attacks=("one-run",)))
 
 
 # Broken ones ---------------------------------------------------------------------------------------------------------
+
+FIVE_REPORTS = {"statistic": "reports", "horizon": 5, "users": 1}
 
 CAUGHT = {
     "HalvedNoise": ({}, jdp(0.0), 3000),
@@ -172,6 +178,7 @@ CAUGHT = {
     "HalvedBits": ({"attacks": ("one-release",)}, Choice("sdp", {"epsilon": 1.0, "delta": 0.01}), 4000),
     "Peeking": ({"attacks": ("black-box",)}, jdp(), 1000),
     "UncheckedActions": ({}, jdp(0.0), 1000),
+    "OneReport": ({**FIVE_REPORTS, "attacks": ("one-release",)}, jdp(0.0), 600),
 }
 
 
@@ -214,6 +221,7 @@ def test_what_is_broken_would_have_passed_were_it_not():
     """The same audits, of what the broken ones come from."""
     for boundary in (jdp(), jdp(0.0)):
         assert not audit(AuditConfig(boundary, runs=1000, seed=0)).broken
+        assert not audit(AuditConfig(boundary, runs=600, seed=0, attacks=("one-release",), **FIVE_REPORTS)).broken
 
 
 # The same whatever runs it -------------------------------------------------------------------------------------------
@@ -487,7 +495,7 @@ def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
         ({"attacks": ("loud",)}, "There is no attack 'loud': choose of " + ", ".join(ATTACKS)),
         ({"runs": 10}, "runs is 10: it must be 200 at least"),
         ({"confidence": 1.5}, "confidence is 1.5"),
-        ({"statistic": "cubic"}, "choose 'tabular' or 'linear'"),
+        ({"statistic": "cubic"}, "choose 'tabular', 'linear' or 'reports'"),
         ({"attacks": ("black-box",)}, "The black box needs an agent"),
         ({"target": "nowhere"}, "write it as module:object"),
         ({"target": "nowhere:thing"}, "cannot be loaded"),

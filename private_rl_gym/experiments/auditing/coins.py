@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from private_rl_gym.experiments.auditing.mechanisms import Reports, reports_are_seen
 from private_rl_gym.experiments.auditing.users import Maker, Users, board_of, guarantee_of
 from private_rl_gym.experiments.names import GridError
+from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.audit.bounds import one_run_epsilon
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
-from private_rl_gym.privacy.noise import AdditiveNoise, Noises
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
+from private_rl_gym.privacy.reports import LocalReports
 
 __all__ = ["Guessed", "guess_coins"]
 
@@ -60,14 +62,14 @@ def guess_coins(
     versions = np.stack([pair.tapes[0], pair.other])
     scores = np.zeros((users, 1))
     if reports_are_seen(board):
-        stages, reports = np.arange(both.horizon), Reports()
-        paths = both.trajectories(policy, versions)
-        places = [board.statistic.places(paths.part(which, which + 1)) for which in (0, 1)]
+        paths, reports = both.trajectories(policy, versions), Reports()
+        places = [_places(both, board.statistic, paths.part(which, which + 1)) for which in (0, 1)]
+        stages = np.arange(len(places[0]))
         board.observe(reports)
         for tape, score in zip(tapes, scores, strict=True):
             board.serve(policy, tape[None])
             size = board.statistic.cells
-            report = reports.taken(size)[:size].reshape(both.horizon, -1)
+            report = reports.taken(size)[:size].reshape(len(stages), -1)
             score[0] = (report[stages, places[1]] - report[stages, places[0]]).sum()
     else:
         rows = []
@@ -82,6 +84,16 @@ def guess_coins(
     guarantee = guarantee_of(board)
     epsilon = one_run_epsilon(correct, guesses, users, guarantee.delta, failure)
     return Guessed(epsilon, guarantee, correct, guesses, users)
+
+
+def _places(users: Users, statistic: Any, user: Trajectories) -> NDArray[np.int64]:  # [report]
+    """The outcomes that a user reports, by stage, or the single one."""
+    if not isinstance(statistic, LocalReports):
+        found: NDArray[np.int64] = statistic.places(user)
+        return found
+    places = np.full((1, users.horizon), -1)
+    statistic.places(user, users.ask(statistic) or statistic.everything, NoiseSource(users.seed), places)
+    return places[0, :1]
 
 
 def _coins_of_a_stream(

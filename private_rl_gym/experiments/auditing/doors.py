@@ -106,6 +106,7 @@ class Early(Door):
     population = MANY
 
     def _through(self, board: Any, tapes: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        board.ask = self._users.ask(board.statistic)
         board.serve(self._policy, tapes)
         if board.release.version:
             return None  # it publishes by itself: nobody needs this door

@@ -61,6 +61,23 @@ CASES: dict[str, dict[str, Any]] = {
     "sdp, delta 0.01": {"boundary": ("sdp", {"delta": 0.01})},
     "sdp, messages": {"boundary": ("sdp", {"delta": 0.01, "simulation": "messages"})},
     "sdp, printed constants": {"boundary": ("sdp", {"delta": _DELTA, "calibration": "paper"})},
+    **{
+        f"{name}, {horizon} report{'s' * (horizon > 1)}": {**case, "statistic": "reports", "horizon": horizon}
+        for horizon in (1, 5)
+        for name, case in {
+            "jdp": _jdp(_DELTA),
+            "jdp, pure": _jdp(0.0),
+            "ldp": _ldp(),
+            "sdp": {"boundary": ("sdp", {"delta": _DELTA})},
+        }.items()
+    },
+    "jdp around ldp, 5 reports": {**_jdp(_DELTA), "inside": ("ldp", {}), "statistic": "reports", "horizon": 5},
+    "sdp around ldp, 5 reports": {
+        "boundary": ("sdp", {"epsilon": None}),
+        "inside": ("ldp", {}),
+        "statistic": "reports",
+        "horizon": 5,
+    },
     "jdp around ldp": {**_jdp(_DELTA), "inside": ("ldp", {})},
     "jdp around ldp, Laplace": {**_jdp(0.0), "inside": ("ldp", {"randomizer": "laplace"})},
     "sdp around ldp": {"boundary": ("sdp", {"epsilon": None}), "inside": ("ldp", {})},

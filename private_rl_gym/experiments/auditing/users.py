@@ -17,11 +17,12 @@ from private_rl_gym.experiments.names import GridError
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories, rollout
-from private_rl_gym.privacy.asks import Ask, Values
+from private_rl_gym.privacy.asks import Ask, Values, Wanted
 from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.neighbours import Neighbours, neighbours
 from private_rl_gym.privacy.guarantee import Covers, Guarantee
 from private_rl_gym.privacy.guarantee import Neighbours as Relation
+from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 
 __all__ = [
@@ -86,7 +87,7 @@ def guarantee_of(thing: Any) -> Guarantee:
 
 def statistic_there(name: str, env: gym.Env[Any, Any]) -> Any:
     """The value of ``statistic=``: the name, or the features of a table if the environment has none of its own."""
-    if name == "tabular" or getattr(env.unwrapped, "mixture", None) is not None:
+    if name in ("tabular", "reports") or getattr(env.unwrapped, "mixture", None) is not None:
         return name
     model = env.unwrapped.model  # type: ignore[attr-defined]
     return _of_a_table(model.n_states, model.n_actions)
@@ -115,7 +116,9 @@ class Users:
         return self.make(self.env, self.users, seed_of(self.seed, self.users, world, number), statistic)
 
     def policy(self, statistic: Statistic, promise: Guarantee) -> tuple[Policy, Neighbours]:
-        """The constant policy under which two users are farthest apart, and the two sequences of users.
+        """The policy under which two users are farthest apart, and the two sequences of users.
+
+        It is constant; if users report single steps, each cell once, it takes another action at every stage.
 
         The two users differ only in ways that the guarantee covers.
         """
@@ -123,8 +126,11 @@ class Users:
         kind = "rewards" if promise.covers is Covers.REWARDS else self.kind
         same_start = promise.neighbours is Relation.SAME_START
         best: tuple[float, Policy, Neighbours] | None = None
-        for action in range(min(A, 4)):
-            policy = Policy(np.full((H, S), action), A)
+        tables = [np.full((H, S), action) for action in range(min(A, 4))]
+        if statistic.asks is Wanted:
+            tables = [np.broadcast_to(np.arange(H)[:, None] % A, (H, S))]
+        for table in tables:
+            policy = Policy(table, A)
 
             def distance(one: NDArray[np.float64], other: NDArray[np.float64], policy: Policy = policy) -> float:
                 users = np.stack([one, other])
@@ -145,9 +151,11 @@ class Users:
 
     def ask(self, statistic: Statistic) -> Ask | None:
         """A request that makes contributions large; None if the statistic needs none."""
+        H, S, A = self.sizes
+        if statistic.asks is Wanted:
+            return Wanted(np.ones((S, A), dtype=bool), most=H)
         if statistic.asks is not Values:
             return None
-        H, S, _ = self.sizes
         return Values(np.broadcast_to(np.append(H, np.arange(H - 1.0, -1.0, -1.0))[:, None], (H + 1, S)))
 
     def trajectories(self, policy: Policy, tapes: NDArray[np.float64]) -> Trajectories:
@@ -155,12 +163,13 @@ class Users:
         return rollout(self.tables, policy, tapes)
 
     def vectors(self, statistic: Statistic, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The contribution of each user, ``[user, cell]``, without noise."""
+        """The contribution of each user, ``[user, cell]``, without noise and with the same choices."""
         exact = statistic.exact
         users = self.trajectories(policy, tapes)
         vectors = np.zeros((len(tapes), exact.cells + exact.tallies), dtype=np.int64)
         for user, vector in enumerate(vectors):
-            exact.collect(users.part(user, user + 1), vector, None, self.ask(exact))
+            choices = NoiseSource(self.seed) if exact.leaves_choices else None
+            exact.collect(users.part(user, user + 1), vector, choices, self.ask(exact))
         return np.asarray(vectors[:, : exact.cells] * exact.grid)
 
     def walk(self, env: gym.Env[Any, Any], policy: Policy, tape: NDArray[np.float64]) -> NDArray[np.float64]:
