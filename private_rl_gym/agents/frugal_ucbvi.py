@@ -241,13 +241,13 @@ class FrugalUCBVI(BatchedAgent):
         return self._board.expected_noise(max(1, round(users)), Wanted(np.ones((S, A), dtype=bool), most=most))
 
     def _first_batch(self) -> int:
-        """So many users that every cell could stand out of the noise; a twentieth of all at most."""
+        """So many users that every cell could stand out of the noise; at most a twentieth of all, or 50."""
         _, S, A = self._board.sizes
-        most = math.inf if self.known_users is None else self.known_users / 20.0
-        users = 50.0
-        while users < most and users < FIRST_BATCH * S * A * max(2.0, self._noise(users)):
+        coming = math.inf if self.known_users is None else float(self.known_users)
+        users = min(50.0, coming / 4.0)
+        while users < coming / 20.0 and users < FIRST_BATCH * S * A * max(2.0, self._noise(users)):
             users *= 1.1
-        return min(round(users), self.known_users or round(users))
+        return max(1, round(users))
 
     def _next_users(self, first: int, served: int, left: int | None, model: _Model) -> int:
         """A batch that grows with the users so far. The last one takes all who would be too few for another."""
