@@ -1,0 +1,385 @@
+"""Reports of single steps: how far a user moves them, that what they say is unbiased, and that noise follows the ask.
+
+Seeds are fixed. A statistical test says how many deviations it allows, and so how often chance alone would fail it.
+"""
+
+import itertools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy import NoiseSource
+from private_rl_gym.privacy.asks import Values, Wanted
+from private_rl_gym.privacy.reports import LocalReports, Reports
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
+
+H, S, A = 6, 4, 2
+ALL = np.ones((S, A), dtype=bool)
+UP = [1] * S
+FIVE = Wanted(ALL, most=5)
+
+
+def river(**options):
+    return gym.make("PrivateRL/RiverSwim-v0", **{"horizon": H, "n_states": S, **options})
+
+
+def jdp(env=None, **options):
+    options = {"epsilon": 1.0, "delta": 1e-6, "users": 400, "batch_size": 20, "statistic": "reports", **options}
+    return JDPBillboard(river() if env is None else env, **{"seed": 5, **options})
+
+
+def ldp(env=None, **options):
+    options = {"epsilon": 2.0, "users": 400, "batch_size": 20, "statistic": "reports", "seed": 6, **options}
+    return LDPUserSide(river() if env is None else env, **options)
+
+
+def sdp(env=None, **options):
+    options = {"epsilon": 2.0, "delta": 1e-6, "users": 400, "batch_size": 20, "seed": 7, **options}
+    return SDPShuffler(river() if env is None else env, **options)
+
+
+BOARDS = {
+    "open": lambda **o: OpenBillboard(
+        o.pop("env", None) or river(), **{"users": 400, "batch_size": 20, "statistic": "reports", "seed": 4, **o}
+    ),
+    "jdp": jdp,
+    "ldp": ldp,
+    "sdp": lambda env=None, **o: sdp(env, statistic="reports", **o),
+    "jdp around ldp": lambda env=None, **o: jdp(ldp(env, **o), statistic=None, **o),
+    "sdp around ldp": lambda env=None, **o: sdp(ldp(env, **o), epsilon=None, **o),
+}
+every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
+
+
+def vector(statistic, users, ask, seed=0):
+    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
+    statistic.collect(users, sums, NoiseSource(seed), ask)
+    return sums[: statistic.cells]
+
+
+# Sensitivity ---------------------------------------------------------------------------------------------------------
+
+
+def all_users(horizon):
+    """Every trajectory of two states, two actions and two rewards."""
+    choices = itertools.product(range(2), repeat=3 * horizon + 1)
+    table = np.array(list(choices))
+    states, actions, rewards = np.split(table, [horizon + 1, 2 * horizon + 1], axis=1)
+    return Trajectories(states, actions, rewards.astype(float))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_pair_of_users_is_farther_apart_than_stated_and_some_are_as_far(most):
+    """All pairs of the 1,024 users of three steps, under several asks, each pair with the same randomness."""
+    users, statistic = all_users(3), Reports(3, 2, 2, most=most)
+    farthest = 0
+    cells = [[[True, True], [True, True]], [[True, False], [False, True]], [[False, True], [False, False]]]
+    for wanted, (anywhere, starts) in itertools.product(cells, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.3, 0.3)]):
+        ask = Wanted(np.array(wanted), anywhere, starts, most)
+        for seed in range(1 if anywhere == starts == 0.0 else 3):
+            vectors = np.array([vector(statistic, users.part(i, i + 1), ask, seed) for i in range(len(users))])
+            assert vectors.max() <= 1
+            assert vectors.min() >= 0
+            different = np.unique(vectors, axis=0)
+            ones, shared = different.sum(axis=1), different @ different.T
+            apart = ones[:, None] + ones - 2 * shared  # L1, and squared L2, as entries are bits
+            farthest = max(farthest, apart.max())
+            assert (ones[:, None] - shared).max() <= statistic.moved == most  # as many entries go up
+    assert farthest == statistic.l1 == pytest.approx(statistic.l2**2) == 2 * most
+
+
+def test_a_cell_is_reported_once():
+    """Else squared L2 would be 2 k^2."""
+    same = Trajectories(np.zeros((1, 7), int), np.zeros((1, 6), int), np.ones((1, 6)))
+    assert vector(Reports(6, 2, 1, most=5), same, Wanted(np.ones((2, 1), dtype=bool), most=5)).sum() == 1
+
+
+# Unbiased ------------------------------------------------------------------------------------------------------------
+
+P = np.array(
+    [[[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]], [[0.3, 0.5, 0.2], [0.5, 0.3, 0.2]], [[0.1, 0.4, 0.5], [0.7, 0.1, 0.2]]]
+)
+R = np.array([[0.2, 0.7], [0.5, 0.1], [0.9, 0.35]])
+WANDER = TabularModel(P, R, [0.5, 0.3, 0.2], 8, "fixed")
+WANTED = np.array([[True, False], [False, True], [True, False]])
+ANY = np.ones((3, 2), dtype=bool)
+ASKS = {
+    "one of any": Wanted(ANY),
+    "one wanted": Wanted(WANTED),
+    "five of any": Wanted(ANY, most=5),
+    "two wanted": Wanted(WANTED, most=2),
+    "anywhere": Wanted(WANTED, anywhere=1.0),
+    "of all kinds": Wanted(WANTED, anywhere=0.4, starts=0.2, most=2),
+}
+DEVIATIONS = 5.0  # of 36 numbers, chance exceeds this about once in 50,000 times
+
+
+def worst_deviation(statistic, ask, users=40_000):
+    """The largest distance of a reported frequency, or a mean reward, from the model's, in standard errors."""
+    rng = np.random.default_rng(3)
+    policy = rng.integers(2, size=(8, 3))
+    found = WANDER.rollout(policy, WANDER.draw_users(rng, users))
+    reports = statistic.sums(vector(statistic, found, ask).astype(float), users)["reports"]
+    n = reports.sum(axis=(2, 3))
+    assert (n >= 200).sum() >= 3
+    some = n >= 200
+    p, r, each = P[some], R[some], n[some]
+    moves = np.abs(reports.sum(axis=3)[some] / each[:, None] - p) / np.sqrt(p * (1 - p) / each[:, None])
+    bits = np.abs(reports[..., 1].sum(axis=2)[some] / each - r) / np.sqrt(r * (1 - r) / each)
+    return max(moves.max(), bits.max())
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_next_states_and_rewards_are_reported_as_often_as_they_happen(ask):
+    """Rewards are no bits here, so that rounding is tested too."""
+    assert worst_deviation(Reports(8, 3, 2), ask) < DEVIATIONS
+
+
+class Hindsight(Reports):
+    """Reports chosen when the episode is over: the most wanted step of all (the last state's), or the last one."""
+
+    ranked = True
+
+    def places(self, users, ask, source, out):
+        for user in range(len(users)):
+            steps = [h for h in range(self.horizon) if ask.cells[users.states[user, h], users.actions[user, h]]]
+            if steps:
+                h = max(
+                    steps, key=lambda h: (users.states[user, h] if self.ranked else 0, h if not self.ranked else -h)
+                )
+                one = users.part(user, user + 1)
+                only = Trajectories(one.states[:, h : h + 2], one.actions[:, h : h + 1], one.rewards[:, h : h + 1])
+                first = np.full((1, self.horizon), -1)
+                super().places(only, Wanted(ask.cells), source, first)
+                out[user] = first[0]
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_a_choice_that_knows_what_comes_next_is_biased_and_caught(ranked):
+    statistic = Hindsight(8, 3, 2)
+    statistic.ranked = ranked
+    assert worst_deviation(statistic, Wanted(WANTED), users=20_000) > 2 * DEVIATIONS
+
+
+def test_local_reports_are_unbiased():
+    """Means over 300 runs within 5 standard errors; 100 numbers are compared, so chance fails this in 1 of 20,000."""
+    model = river().unwrapped.model
+    users = model.rollout(np.array(UP), model.draw_users(np.random.default_rng(2), 60))
+    statistic, ask, found, truth = LocalReports(Reports(H, S, A), 3.0), Wanted(ALL, anywhere=0.5, starts=0.2), [], []
+    for seed in range(300):
+        sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
+        statistic.collect(users, sums, NoiseSource(seed), ask)
+        assert sums[-1] == 60
+        released = statistic.sums(sums.astype(float), 60)
+        found.append(np.concatenate([released["starts"], released["reports"].ravel()]))
+        truth.append(vector(statistic.exact, users, ask, seed))  # with the very same choices
+    errors = np.array(found) - np.array(truth)
+    assert (np.abs(errors.mean(axis=0)) <= 5 * errors.std(axis=0) / np.sqrt(300)).all()
+    quiet = ~np.any(truth, axis=0)
+    assert errors[:, quiet].std() == pytest.approx(statistic.own_noise(60), rel=0.05)
+
+
+# Noise that follows the ask ------------------------------------------------------------------------------------------
+
+
+def spread(make, asks, boards=150):
+    """Standard deviation of the noise of one batch in a cell that nobody is in, and what the release says."""
+    found = []
+    for seed in range(boards):
+        board = make(seed=seed)
+        for ask in asks:
+            board.serve(UP, 20 // len(asks), ask)
+        found.append(board.batch.reports[:, 0].ravel())  # nobody goes left
+    return float(np.std(found)), board.batch.noise_std["reports"]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_noise_of_a_batch_follows_the_largest_number_that_anyone_was_asked_for(delta):
+    """Within 5 %, 3 deviations with Laplace noise over 4,800 draws; that for one report is half of it, or a fifth."""
+    one, five = Wanted(ALL), FIVE
+    expected = {most: jdp(delta=delta).expected_noise(20, Wanted(ALL, most=most)) for most in (1, 5)}
+    assert expected[5] > 1.9 * expected[1]
+    for asks, most in ([one], 1), ([five], 5), ([five, one], 5), ([one, five], 5):
+        empirical, stated = spread(lambda seed: jdp(seed=seed, delta=delta), asks)
+        assert stated == pytest.approx(expected[most])
+        assert empirical == pytest.approx(stated, rel=0.05)
+
+
+def test_a_release_of_several_batches_states_the_noise_of_all():
+    board = jdp()
+    single = {most: board.expected_noise(20, Wanted(ALL, most=most)) for most in (1, 5)}
+    board.serve(UP, 20, Wanted(ALL))
+    board.serve(UP, 40, FIVE)
+    assert board.release.noise_std["reports"] == pytest.approx(np.sqrt(single[1] ** 2 + 2 * single[5] ** 2))
+
+
+@every_board
+def test_it_does_not_show_whether_users_stayed(make):
+    """In one world all users of a batch walk to the end, in the other they leave after a step."""
+    boards = []
+    for stay in (True, False):
+        board = make(batch_size=10, users=20)
+        board.ask = FIVE
+        for _ in range(10):
+            board.reset()
+            for _ in range(H if stay else 1):
+                board.step(1)
+        board.close()
+        boards.append(board)
+    stayed, left = boards
+    cells = stayed.statistic.cells
+    np.testing.assert_array_equal(stayed._batches.published[cells:], left._batches.published[cells:])
+    assert stayed.batch.noise_std == left.batch.noise_std
+    assert stayed.batch.users == left.batch.users == 10
+
+
+@pytest.mark.parametrize("make", [jdp, BOARDS["open"]])
+def test_a_user_answers_the_ask_that_she_came_with(make):
+    """Found by reading: an ask that was set while she walked, by someone who saw her walk, showed in the tally."""
+    board = make(batch_size=1)
+    board.ask = Wanted(ALL)
+    board.reset()
+    board.step(1)
+    board.ask = FIVE
+    for _ in range(H - 1):
+        board.step(1)
+    assert board._batches.published[board.statistic.cells :].tolist() == [1] + [0] * (H - 1)
+    board.reset()
+    board.serve(UP, 1, Wanted(ALL, most=2))  # she leaves, asked for five
+    assert board._batches.published[board.statistic.cells :].tolist() == [1, 1, 0, 0, 1, 0]
+
+
+def test_few_reports_get_laplace_noise_and_many_get_gaussian_where_delta_allows():
+    big = Reports(40, 8, 4)
+    env = TabularEnv(TabularModel(np.full((8, 4, 8), 1 / 8), np.full((8, 4), 0.5), horizon=40))
+    laws = {}
+    for delta in (0.0, 1e-6):
+        board = jdp(env, delta=delta)
+        for most in (1, 30):
+            board.ask = Wanted(np.ones((8, 4), dtype=bool), most=most)
+            (noise,) = board.noises([20])
+            laws[delta, most] = noise.law
+            assert noise.scale <= (2 * most) * (1 + 1e-9)  # at epsilon = 1, never more than pure Laplace noise
+            if noise.law == "laplace":
+                assert noise.scale == pytest.approx(2 * most, rel=1e-4)
+    assert laws == {(0.0, 1): "laplace", (0.0, 30): "laplace", (1e-6, 1): "laplace", (1e-6, 30): "gaussian"}
+    assert jdp(delta=0.0).guarantee.delta == 0.0
+    assert big.of_at_most(30).l1 == 60.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1000.0])
+def test_the_ledger_states_what_the_costliest_batch_costs(epsilon):
+    """Found by attack: noise is never narrower than a thirtieth of a step, and one report is then cheaper than five."""
+    board = jdp(epsilon=epsilon, delta=0.0)
+    board.ask = FIVE
+    (noise,) = board.noises([20])
+    assert 2 * 5 / noise.scale <= board.guarantee.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize("name", BOARDS)
+def test_expected_noise_is_that_of_a_batch(name, most):
+    """Over 150 batches with 32 entries each: within 5 %; a shuffler states it for large batches, and has a bit less."""
+    ask = Wanted(ALL, most=most)
+    board = BOARDS[name]()
+    empirical, _ = spread(lambda seed: BOARDS[name](seed=seed), [ask])
+    expected = board.expected_noise(20, ask)
+    assert expected == 0.0 if name == "open" else expected > 1.0
+    assert empirical == pytest.approx(expected, rel=0.06)
+
+
+def test_a_board_around_reports_states_the_noise_that_its_decoding_widens():
+    """Found by reading: noise on counts was stated without the gain. Here it is most of all noise."""
+    quiet = jdp(ldp(), epsilon=0.05, statistic=None)
+    empirical, _ = spread(lambda seed: jdp(ldp(seed=seed), epsilon=0.05, statistic=None, seed=seed), [None])
+    assert empirical == pytest.approx(quiet.expected_noise(20), rel=0.05)
+    assert quiet.statistic.gain > 1.3
+
+
+# Files, refusals, other environments ---------------------------------------------------------------------------------
+
+
+@every_board
+def test_a_saved_board_goes_on_bit_for_bit_with_its_ask_and_its_choices(make, tmp_path):
+    straight, first, second = (make() for _ in range(3))
+    for board in (straight, first):
+        board.unwrapped.reset(seed=4)
+        board.serve(UP, 30, Wanted(ALL, anywhere=0.3, starts=0.1, most=3))
+    first.save_state(tmp_path / "state")
+    second.load_state(tmp_path / "state")
+    assert second.ask.most == 3
+    np.testing.assert_array_equal(second.ask.cells, ALL)
+    for users in (5, 25, 40):
+        for board in (straight, second):
+            board.serve(UP, users)
+        for family in ("starts", "reports"):
+            np.testing.assert_array_equal(getattr(straight.release, family), getattr(second.release, family))
+        assert straight.release.noise_std == second.release.noise_std
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (Wanted(np.ones((S, A + 1), dtype=bool)), "say True or False for each"),
+        (Wanted(np.ones((S, A))), "type float64"),
+        (Wanted(ALL, anywhere=-0.1), "parts of one probability"),
+        (Wanted(ALL, anywhere=0.7, starts=0.4), "parts of one probability"),
+        (Wanted(ALL, anywhere=float("nan")), "parts of one probability"),
+        (Wanted(ALL, most=0), "most is 0"),
+        (Wanted(ALL, most=H + 1), f"most is {H + 1}: a user takes {H} steps"),
+        (Wanted(ALL, most=1.5), "most is 1.5"),
+    ],
+)
+def test_an_ask_that_nobody_can_answer_is_refused_with_a_sentence(ask, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        jdp().serve(UP, 1, ask)
+
+
+def test_asks_of_another_kind_and_mechanisms_without_a_proof_are_refused():
+    with pytest.raises(TypeError, match="understand an ask of the kind Wanted"):
+        jdp().serve(UP, 1, Values(np.zeros((H + 1, S))))
+    for counting in ("binary-tree", "matrix-factorization"):
+        with pytest.raises(ValueError, match="reports are counted in batches"):
+            jdp(counting=counting)
+    with pytest.raises(ValueError, match="sent as a 'subset' of outcomes"):
+        ldp(randomizer="laplace")
+    with pytest.raises(ValueError, match="Reports are in no paper"):
+        jdp(public_start=True)
+
+
+@every_board
+def test_users_whose_episodes_end_early_report_as_others_do(make):
+    """FrozenLake ends in holes: the state where users wait is one more, and all of its steps are certain."""
+    env = gym.make("FrozenLake-v1", max_episode_steps=H)
+    board = make(env=env, batch_size=20, users=40)
+    _, states, actions = board.sizes
+    assert states == 17
+    board.serve([1] * states, 40, Wanted(np.ones((states, actions), dtype=bool), most=H))
+    release = board.release
+    assert release.reports.shape == (17, 4, 17, 2)
+    assert (release.version, release.users) == (2, 40)
+    assert release.with_certain_rows().reports[16, :, :16].sum() == 0
+    if make is BOARDS["open"]:
+        waiting = release.reports[16]
+        assert waiting.sum() > 0
+        assert waiting[:, :16].sum() == waiting[..., 1].sum() == 0
+
+
+def test_a_local_user_sends_one_set_whatever_she_is_asked_for():
+    for board in (ldp(), jdp(ldp(), statistic=None), sdp(ldp(), epsilon=None)):
+        board.serve(UP, 40, FIVE)
+        assert board._batches.published[board.statistic.cells :].tolist() == [40]
+        assert board.statistic.l1 == 2.0
+        assert (board.expected_noise(20, FIVE)) == board.expected_noise(20, Wanted(ALL))
+
+
+def test_shuffled_messages_and_their_sum_have_one_law():
+    """Deviations over 60 boards with 32 entries each: within a tenth."""
+    found = [
+        spread(lambda seed, s=s: BOARDS["sdp"](seed=seed, simulation=s, epsilon=8.0), [FIVE], boards=60)[0]
+        for s in ("aggregate", "messages")
+    ]
+    assert found[0] == pytest.approx(found[1], rel=0.1)
