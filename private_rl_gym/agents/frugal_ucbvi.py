@@ -250,10 +250,14 @@ class FrugalUCBVI(BatchedAgent):
         return max(1, round(users))
 
     def _next_users(self, first: int, served: int, left: int | None, model: _Model) -> int:
-        """A batch that grows with the users so far. The last one takes all who would be too few for another."""
+        """A batch that grows with the users so far, and is no smaller than the first in proportion to what is unknown.
+
+        The last one takes all who would be too few for another.
+        """
         local = self._noise(2000) > 1.2 * self._noise(1000)
         growth = GROWTH_LATER if model.settled else GROWTH_LOCAL if local else GROWTH
-        users = first if not served else _round(max(first / 4.0, growth * served))
+        unknown = float((~model.known).mean())
+        users = first if not served else _round(max(first * max(0.25, unknown), growth * served))
         return users if left is None or left - users >= users / 2.0 else left
 
     # Policies --------------------------------------------------------------------------------------------------------
