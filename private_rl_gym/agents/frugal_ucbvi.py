@@ -16,6 +16,7 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.reporting import expected_reports, optimism, plan, value_from_below
 from private_rl_gym.planning.search import shares, simplex
 from private_rl_gym.privacy.asks import Wanted
+from private_rl_gym.privacy.release import CERTAIN
 from private_rl_gym.privacy.reports import LocalReports, ReportRelease
 
 __all__ = ["FrugalUCBVI"]
@@ -78,6 +79,12 @@ class _Model:
     def of_nothing(cls, S: int, A: int) -> _Model:
         cell, P = np.zeros((S, A)), np.full((S, A, S), 1.0 / S)
         return cls(P, cell, np.full(S, 1.0 / S), np.zeros((S, A), dtype=bool), np.ones((S, A)), cell + 1e-9)
+
+    def absorb(self, state: int) -> None:
+        """Write down that no action leaves this state, and that it pays nothing."""
+        self.P[state], self.r[state], self.known[state] = 0.0, 0.0, True
+        self.P[state, :, state] = 1.0
+        self.noise[state], self.n[state] = 0.0, CERTAIN
 
     @property
     def settled(self) -> bool:
@@ -215,7 +222,7 @@ class FrugalUCBVI(BatchedAgent):
             if past:
                 contest.judge(model, best)
                 rich = float(model.initial @ careful_v[0]) > 0.02 * H
-                if rich or model.known.all():
+                if rich:
                     enough = first / 2.0  # users whose reports stand out of the noise
                     tries += not model.known.all()
                     patience = 1.0 if model.known.all() or tries <= 6 else 6.0 / tries
@@ -345,6 +352,8 @@ class FrugalUCBVI(BatchedAgent):
                 noise=np.where(known, deviation / n, 1.0),
                 n=np.maximum(n**2 / (n + S * noise + 1e-9), 1e-9),
             )
+            if past[0].release.absorbing is not None:
+                model.absorb(past[0].release.absorbing)
         return model
 
     def progress(self) -> dict[str, float]:
