@@ -25,6 +25,7 @@ def rows(*arguments):
     return {(row["model"], row["mechanism"]): row for row in json.loads(done.output)["rows"]}
 
 
+@pytest.mark.slow
 def test_the_table_for_a_person(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     done = run(*PLAN, "--users", "50000", "--delta", "1e-6")
@@ -55,6 +56,7 @@ def test_pure_budgets_leave_pure_mechanisms():
     assert all(row["delta"] == 0 for key, row in rows("--users", "1000").items() if key[0] != "none")
 
 
+@pytest.mark.slow
 def test_the_table_is_what_boundaries_do():
     plan = ["budget", "--users", "40", "--horizon", str(H), "--states", str(S), "--actions", str(A), "--epsilon", "1"]
     done = run(*plan, "--delta", "1e-6", "--json")
@@ -107,6 +109,7 @@ def test_bad_input_gets_a_sentence_and_exit_code_two(arguments, sentence):
     assert "Traceback" not in done.output
 
 
+@pytest.mark.slow
 def test_what_is_spent_is_never_rounded_down():
     done = run(
         "budget",

@@ -363,6 +363,7 @@ def test_5_values_are_copied_when_they_are_set():
 # 6. A batch is never counted twice -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True], ids=["bits", "reports"])
 def test_6_an_interrupted_batch_is_never_counted_twice(inside):
     """Interrupted at each line in turn while it closes: it is published once, or lost."""

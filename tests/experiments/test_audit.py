@@ -408,6 +408,7 @@ class FailsInTheOther(FailsInARoom):
     room = 1
 
 
+@pytest.mark.slow
 def test_failing_for_one_of_two_users_tells_them_apart():
     """In world 1; in world 0 there is nothing to compare with, and that is said."""
     outcomes = []

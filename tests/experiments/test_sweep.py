@@ -72,6 +72,7 @@ def test_a_record_is_read_as_it_was_written():
     assert record.epsilon == 10.0
 
 
+@pytest.mark.slow
 def test_the_order_of_cells_and_the_number_of_workers_change_nothing(tmp_path, whole):
     backwards = Store(tmp_path / "backwards")
     for cell in reversed(small().cells):

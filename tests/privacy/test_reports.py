@@ -216,6 +216,7 @@ def test_a_release_of_several_batches_states_the_noise_of_all():
     assert board.release.noise_std["reports"] == pytest.approx(np.sqrt(single[1] ** 2 + 2 * single[5] ** 2))
 
 
+@pytest.mark.slow
 @every_board
 def test_it_does_not_show_whether_users_stayed(make):
     """In one world all users of a batch walk to the end, in the other they leave after a step."""
@@ -350,6 +351,7 @@ def test_asks_of_another_kind_and_mechanisms_without_a_proof_are_refused():
         jdp(public_start=True)
 
 
+@pytest.mark.slow
 @every_board
 def test_users_whose_episodes_end_early_report_as_others_do(make):
     """FrozenLake ends in holes: the state where users wait is one more, and all of its steps are certain."""

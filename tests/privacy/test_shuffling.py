@@ -90,6 +90,7 @@ def test_sums_in_place_of_bits_break_the_claim(epsilon, users):
     )  # where bits, sent one by one, do not
 
 
+@pytest.mark.slow
 def test_exact_noise_is_a_twentieth_of_the_papers():
     """At H = 20, epsilon = 1, delta = 1e-6, at the same true guarantee: a replaced user's 6 H bits, composed simply."""
     exact = BinarySums(40, 1.0, DELTA).noise_bits(1_000).variance(1_000)
