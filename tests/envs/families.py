@@ -14,7 +14,7 @@ FAMILIES = [
     ("PrivateRL/Garnet-v0", {}),
     ("PrivateRL/Garnet-v0", {"stationary": False, "n_states": 6, "branching": 6, "instance_seed": 5}),
     ("PrivateRL/FrozenLake-v0", {}),
-    ("PrivateRL/FrozenLake-v0", {"map_name": "8x8", "horizon": 30}),
+    ("PrivateRL/FrozenLake-v0", {"map_name": "8x8", "horizon": 20}),
 ]
 
 
