@@ -239,7 +239,9 @@ class FrugalUCBVI(BatchedAgent):
             served, left = served + users, None if left is None else left - users
             model = self._estimate(model, past)
             self.model = model
-        return deploy
+        if past:  # also what the last users reported
+            contest.judge(model, _greedy(model.plan(H, -0.1, 0.0, 0.0)[0]))
+        return deploy if contest.incumbent is None else self._policy_of(contest.incumbent)
 
     # Sizes of batches ------------------------------------------------------------------------------------------------
 

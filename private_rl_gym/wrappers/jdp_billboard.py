@@ -138,7 +138,6 @@ class JDPBillboard(Boundary):
             )
         self._source = NoiseSource(seed, secure=secure)
         self._choices = NoiseSource(seed, secure=secure, role="choices")
-        self._batches_by_most = np.zeros(0, dtype=np.int64)
         self.design("tabular" if statistic is None else statistic, apart=False)
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
         self._enclose()
@@ -147,8 +146,9 @@ class JDPBillboard(Boundary):
         """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""
         (epsilon, delta), paper = self._budget, self._paper
         self.statistic = self._summed(statistic)
-        if isinstance(self.statistic, Reports):
-            self._batches_by_most = np.zeros(self.statistic.horizon, dtype=np.int64)
+        reports = isinstance(self.statistic, Reports)
+        self._batches_by_most = np.zeros(self.statistic.horizon if reports else 0, dtype=np.int64)
+        if reports:
             if self._counting_choice[0] not in (None, "batched"):
                 raise ValueError(
                     f"counting is {self._counting_choice[0]!r}: what is reported differs from batch to batch, so that "
