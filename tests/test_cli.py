@@ -3,10 +3,13 @@
 import json
 import math
 
+import gymnasium
 import pytest
 from typer.testing import CliRunner
 
 from private_rl_gym.cli import app
+from private_rl_gym.experiments.budget import Deployment, budget
+from private_rl_gym.planning import LinearFeatures
 from private_rl_gym.privacy import TrustModel, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
@@ -155,3 +158,33 @@ def test_help_teaches():
     assert done.exit_code == 0
     assert "deployment" in done.output
     assert "--batch-size" in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize(("sizes", "won"), [((2, 1, 5), 1.6), ((4, 2, 10), 5.2), ((6, 2, 20), 8.0)])
+def test_linear_moments_win_back_what_is_zero_in_their_rows(sizes, won):
+    S, A, H = sizes
+    plan = Deployment(999, H, S, A, 1.0, features=LinearFeatures.tabular(S, A))
+    found = {row.mechanism: row.won for row in budget(plan)}
+    assert found["k-ary-tree, laplace"] == pytest.approx(won, abs=0.06)
+    assert found["laplace"] == pytest.approx(won, abs=0.06)
+
+
+@pytest.mark.parametrize(("counting", "delta"), [("matrix-factorization", 1e-6), ("k-ary-tree", 0.0)])
+def test_rows_of_linear_moments_are_what_boundaries_do(counting, delta):
+    env = gymnasium.make("PrivateRL/RiverSwimMixture-v0", horizon=4)
+    features = env.unwrapped.mixture.features
+    plan = Deployment(60, 4, features.n_states, features.n_actions, 1.0, delta, 20, features=features)
+    row = next(row for row in budget(plan) if row.mechanism.startswith(counting))
+    board = JDPBillboard(env, 1.0, delta, 60, statistic="linear", batch_size=20, counting=counting)
+    board.serve([1] * features.n_states, 60)
+    noise = board.release.noise_std
+    assert (row.visits_std, row.transitions_std) == pytest.approx((noise["gram_p"], noise["vector_p"]))
+    assert row.rewards_std == pytest.approx(noise["vector_r"])
+
+
+def test_a_table_of_linear_moments_says_what_its_columns_are():
+    done = run(*PLAN, "--users", "50000", "--delta", "1e-6", "--linear")
+    assert done.exit_code == 0
+    assert all(part in done.output for part in ("gram", "phi V", "LinOpt's constants"))
+    assert "shuffled" not in done.output
+    assert run(*PLAN, "--users", "9", "--states", "60", "--linear").exit_code == 2

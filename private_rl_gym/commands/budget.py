@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Annotated
 
 import typer
@@ -14,6 +14,7 @@ from rich.table import Table
 from private_rl_gym.commands.screen import screen
 from private_rl_gym.experiments.budget import Deployment, Row
 from private_rl_gym.experiments.budget import budget as plan_budget
+from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.privacy.guarantee import plain_number
 
 __all__ = ["budget"]
@@ -28,6 +29,9 @@ def budget(
     delta: Annotated[float, typer.Option(help="0 leaves pure mechanisms only.")] = 0.0,
     batch_size: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
     beta: Annotated[float, typer.Option(help="Probability that the error bound fails.")] = 0.05,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="Moments of linear learners, with tabular features, in place of counts.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for machines.")] = False,
 ) -> None:
     """Print what a promise costs: the noise a count carries under every trust model and mechanism.
@@ -38,27 +42,42 @@ def budget(
     Example: `private-rl-gym budget --users 50000 --horizon 20 --states 6 --actions 2 --epsilon 1 --delta 1e-6`
     """
     try:
-        plan = Deployment(users, horizon, states, actions, epsilon, delta, batch_size, beta)
+        features = LinearFeatures.tabular(states, actions) if linear else None
+        plan = Deployment(users, horizon, states, actions, epsilon, delta, batch_size, beta, features)
     except (ValueError, TypeError) as error:
         typer.echo(f"private-rl-gym budget: {error}", err=True)
         raise typer.Exit(2) from None
     rows = list(plan_budget(plan))
     if as_json:
         mechanisms = [{**asdict(row), "epsilon": _finite(row.epsilon)} for row in rows]
-        deployment = {**asdict(plan), "releases": plan.releases, "visits": plan.visits}
+        deployment = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "features"}
+        deployment |= {"features": linear, "releases": plan.releases, "visits": plan.visits}
         typer.echo(json.dumps({"plan": deployment, "rows": mechanisms}, indent=2))
         return
     console = screen()
     console.print(_table(plan, rows))
     console.print(
-        "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and of "
-        f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
-        f"(stage, state, action) sees on average. bound: what no entry of any of {plan.releases:,} releases exceeds, "
-        f"with probability {1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is "
-        "printed. won: how many times as much noise in m a plain account of the same mechanism would take, where "
-        "budgets and norms are added up. Everything is under replacing one user, her whole episode.",
+        f"{_columns(plan)} bound: what no entry of any of {plan.releases:,} releases exceeds, with probability "
+        f"{1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is printed. won: how "
+        "many times as much noise a plain account of the same mechanism would take, where budgets and norms are added "
+        "up. Everything is under replacing one user, her whole episode.",
         style="dim",
         highlight=False,
+    )
+
+
+def _columns(plan: Deployment) -> str:
+    """The meaning of the columns of noise, and what to hold them against."""
+    if plan.features is None:
+        return (
+            "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and of "
+            f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
+            "(stage, state, action) sees on average."
+        )
+    return (
+        "gram, phi V, r: standard deviation of the noise in an entry of the Gram matrix of phi, of the vector "
+        "phi V(s') and of the vector of rewards, after all users, at the stage where it is largest. Hold it against "
+        f"{plan.users:,} users, each of whom adds phi phi^T; V is at most {plan.horizon - 1}."
     )
 
 
@@ -67,13 +86,14 @@ def _table(plan: Deployment, rows: list[Row]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("trust", no_wrap=True)
     table.add_column("mechanism", min_width=21, overflow="fold")
-    for name in ("spent", "n", "m", "r", "bound", "won"):
+    noisy = ("n", "m", "r") if plan.features is None else ("gram", "phi V", "r")
+    for name in ("spent", *noisy, "bound", "won"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         over = math.isfinite(row.epsilon) and row.epsilon > plan.epsilon * (1 + 1e-9)
         spent = f"({plain_number(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
         numbers = (row.visits_std, row.transitions_std, row.rewards_std, row.bound)
-        noise = [f"{number:,.0f}" for number in numbers]
+        noise = [f"{number:,.0f}" if number < 1e7 else f"{number:.1e}" for number in numbers]
         won = "" if row.won is None else f"{row.won:.2f}"
         table.add_row(
             row.model, row.mechanism, spent + (" !" if over else ""), *noise, won, style="red" if over else None
