@@ -59,7 +59,7 @@ class Agent(ABC):
     private: ClassVar[bool] = True
     """Whether the agent is made for users behind a boundary; it then warns if there is none."""
 
-    statistic: ClassVar[str] = "tabular"
+    statistic: str = "tabular"
     """The sums that its boundary has to publish: ``"tabular"`` counts or ``"linear"`` moments."""
 
     plans_batches: ClassVar[bool] = False

@@ -10,7 +10,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class BatchedAgent(Agent):
 
     plans_batches = True
     keeps_policy = False  # users run the policy at their place in a batch
-    statistic: ClassVar[str] = "tabular"
+    statistic: str = "tabular"
 
     @abstractmethod
     def batches(self) -> Generator[Batch, Any, Policy]:

@@ -46,7 +46,7 @@ def audit(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
     delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
-    statistic: Annotated[str, typer.Option(help="tabular, linear or reports, without an agent.")] = "tabular",
+    statistic: Annotated[str, typer.Option(help="tabular, linear, reports or staged-reports.")] = "tabular",
     horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms.")] = 1,
     users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
     runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 30_000,

@@ -1,10 +1,12 @@
-"""Stationary models that are known in part: expected reports, plans that explore, and values from below.
+"""Models that are known in part: expected reports, plans that explore, and values from below.
 
-Arrays are ``[s, a, s']`` and ``[s, a]``, the same at every stage; a cell (s, a) may be unknown. ``spread`` of a value
-function is the Euclidean norm of its differences from its mean: noise of deviation e in every probability of a row
-moves an expected value by e times the spread.
+Arrays are ``[g, s, a, s']`` and ``[g, s, a]``: stage h is described by block h of g, or by the only one where the model
+is the same at every stage. A cell (g, s, a) may be unknown. ``spread`` of a value function is the Euclidean norm of its
+differences from its mean: noise of deviation e in every probability of a row moves an expected value by e times the
+spread.
 
-* ``expected_reports`` - the reports that a user of a policy is expected to make of each cell
+* ``expected_reports`` - the reports that a user of a policy is expected to make of each (s, a)
+* ``expected_visits`` - her expected visits, stage by stage
 * ``plan`` - backward induction with bonuses, or penalties, for noise and sampling
 * ``optimism`` - the share of each cell in the bonuses along a policy
 * ``value_from_below`` - the value of a policy, less its noise
@@ -18,15 +20,36 @@ import numpy as np
 
 from private_rl_gym.planning.compiled import compiled
 
-__all__ = ["expected_reports", "optimism", "plan", "value_from_below"]
+__all__ = ["expected_reports", "expected_visits", "optimism", "plan", "value_from_below"]
+
+
+@compiled
+def expected_visits(P: Any, initial: Any, actions: Any) -> Any:
+    """The probability of each ``[h, s, a]`` under a policy."""
+    G, S, A, _ = P.shape
+    H = len(actions)
+    out, visits = np.zeros((H, S, A)), initial.copy()
+    for h in range(H):
+        later = np.zeros(S)
+        for s in range(S):
+            if visits[s] > 0.0:
+                a = actions[h, s]
+                out[h, s, a] = visits[s]
+                for t in range(S):
+                    later[t] += visits[s] * P[h % G, s, a, t]
+        visits = later
+    return out
 
 
 @compiled
 def expected_reports(
     P: Any, initial: Any, actions: Any, wanted: Any, anywhere: float, starts: float, most: int, out: Any
 ) -> None:
-    """Add the number of reports of each cell that a user is expected to make. The limit ``most`` > 1 is not reached."""
-    S, A, _ = P.shape
+    """Add the number of reports of each (s, a) that a user is expected to make, whatever the stage.
+
+    The limit ``most`` > 1 is not reached.
+    """
+    G, S, A, _ = P.shape
     H = len(actions)
     if most == 1:
         visits, silent = initial.copy(), (1.0 - anywhere - starts) * initial  # silent: has reported nothing so far
@@ -41,8 +64,8 @@ def expected_reports(
                     out[s, a] += quiet
                     quiet = 0.0
                 for t in range(S):
-                    next_visits[t] += visits[s] * P[s, a, t]
-                    next_silent[t] += quiet * P[s, a, t]
+                    next_visits[t] += visits[s] * P[h % G, s, a, t]
+                    next_silent[t] += quiet * P[h % G, s, a, t]
             visits, silent = next_visits, next_silent
         return
     for cell in range(S * A):  # the probability that it is ever visited
@@ -63,23 +86,23 @@ def expected_reports(
                     out[s, a] += silent[s]
                     continue
                 for t in range(S):
-                    next_silent[t] += silent[s] * P[s, a, t]
+                    next_silent[t] += silent[s] * P[h % G, s, a, t]
             silent = next_silent
 
 
 @compiled
-def _bonus(P: Any, s: int, a: int, v: Any, noise: Any, n: Any, by_noise: float, by_sampling: float) -> float:
+def _bonus(row: Any, v: Any, noise: float, n: float, by_noise: float, by_sampling: float) -> float:
     """By noise: along the spread of v. By sampling: the deviation of v among next states, and of a reward."""
     mean, square, centre, spread = 0.0, 0.0, 0.0, 0.0
     S = len(v)
     for t in range(S):
-        mean += P[s, a, t] * v[t]
-        square += P[s, a, t] * v[t] ** 2
+        mean += row[t] * v[t]
+        square += row[t] * v[t] ** 2
         centre += v[t] / S
     for t in range(S):
         spread += (v[t] - centre) ** 2
     variance = max(square - mean * mean, 0.0) + 0.25
-    return float(by_noise * noise[s, a] * np.sqrt(spread + 1.0) + by_sampling * np.sqrt(variance / n[s, a]))
+    return float(by_noise * noise * np.sqrt(spread + 1.0) + by_sampling * np.sqrt(variance / n))
 
 
 @compiled
@@ -87,18 +110,18 @@ def plan(
     P: Any, r: Any, known: Any, noise: Any, n: Any, H: int, by_noise: float, by_sampling: float, unknown: float
 ) -> Any:
     """Optimistic values Q ``[h, s, a]`` and V ``[h, s]``. An unknown cell is worth ``unknown`` times H - h."""
-    S, A, _ = P.shape
+    G, S, A, _ = P.shape
     q, v = np.zeros((H, S, A)), np.zeros((H + 1, S))
     for h in range(H - 1, -1, -1):
-        most = float(H - h)
+        g, most = h % G, float(H - h)
         for s in range(S):
             for a in range(A):
-                if known[s, a]:
+                if known[g, s, a]:
                     mean = 0.0
                     for t in range(S):
-                        mean += P[s, a, t] * v[h + 1, t]
-                    bonus = _bonus(P, s, a, v[h + 1], noise, n, by_noise, by_sampling)
-                    q[h, s, a] = min(most, r[s, a] + mean + bonus)
+                        mean += P[g, s, a, t] * v[h + 1, t]
+                    bonus = _bonus(P[g, s, a], v[h + 1], noise[g, s, a], n[g, s, a], by_noise, by_sampling)
+                    q[h, s, a] = min(most, r[g, s, a] + mean + bonus)
                 else:
                     q[h, s, a] = unknown * most
             v[h, s] = q[h, s].max()
@@ -109,23 +132,23 @@ def plan(
 def optimism(
     P: Any, known: Any, noise: Any, n: Any, initial: Any, actions: Any, v: Any, by_noise: float, by_sampling: float
 ) -> Any:
-    """Each cell's share in the bonuses of a policy's users: expected visits times bonus. ``v`` has H + 1 stages."""
-    S, A, _ = P.shape
+    """Each (s, a)'s share in the bonuses of a policy's users: expected visits times bonus. ``v`` has H + 1 stages."""
+    G, S, A, _ = P.shape
     H = len(actions)
     out, visits = np.zeros((S, A)), initial.copy()
     for h in range(H):
-        later = np.zeros(S)
+        g, later = h % G, np.zeros(S)
         for s in range(S):
             if visits[s] <= 0.0:
                 continue
             a, most = actions[h, s], float(H - h)
-            if not known[s, a]:
+            if not known[g, s, a]:
                 out[s, a] += visits[s] * most
                 continue
-            bonus = _bonus(P, s, a, v[h + 1], noise, n, by_noise, by_sampling)
+            bonus = _bonus(P[g, s, a], v[h + 1], noise[g, s, a], n[g, s, a], by_noise, by_sampling)
             out[s, a] += visits[s] * min(bonus, most)
             for t in range(S):
-                later[t] += visits[s] * P[s, a, t]
+                later[t] += visits[s] * P[g, s, a, t]
         visits = later
     return out
 
@@ -133,16 +156,16 @@ def optimism(
 @compiled
 def value_from_below(P: Any, r: Any, noise: Any, initial: Any, actions: Any, by_noise: float) -> float:
     """The value of a policy, less ``by_noise`` deviations of noise at every step, and at least 0 from anywhere."""
-    S, v = len(initial), np.zeros(len(initial))
+    G, S, v = len(P), len(initial), np.zeros(len(initial))
     for h in range(len(actions) - 1, -1, -1):
-        earlier, spread = np.zeros(S), 0.0
+        g, earlier, spread = h % G, np.zeros(S), 0.0
         for t in range(S):
             spread += (v[t] - v.mean()) ** 2
         for s in range(S):
             a = actions[h, s]
-            q = r[s, a] - by_noise * noise[s, a] * np.sqrt(spread)
+            q = r[g, s, a] - by_noise * noise[g, s, a] * np.sqrt(spread)
             for t in range(S):
-                q += P[s, a, t] * v[t]
+                q += P[g, s, a, t] * v[t]
             earlier[s] = max(q, 0.0)
         v = earlier
     return float((initial * v).sum())

@@ -77,12 +77,15 @@ class Wanted(Ask):
         starts: Probability that she reports the state she started in.
         most: Largest number of steps that she reports. Noise grows with it, so a user who visits many cells reports
             more of them, each less clearly.
+        by_stage: Whether she also says at which stage each step was. Then the same cell at another stage is another
+            cell, and may be reported too. For sums of ``"staged-reports"``.
     """
 
     cells: NDArray[np.bool_]
     anywhere: float = 0.0
     starts: float = 0.0
     most: int = 1
+    by_stage: bool = False
 
     def checked(self, horizon: int, n_states: int, n_actions: int) -> Wanted:
         """A read-only copy; raises if it does not fit these sizes."""
@@ -98,18 +101,21 @@ class Wanted(Ask):
         most = positive_integer(self.most, "most", "reports")
         if most > horizon:
             raise ValueError(f"most is {most}: a user takes {horizon} steps.")
-        return Wanted(read_only(cells), anywhere, starts, most)
+        if type(self.by_stage) is not bool:
+            raise TypeError(f"by_stage is of type {type(self.by_stage).__name__}: it is True or False.")
+        return Wanted(read_only(cells), anywhere, starts, most, self.by_stage)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Its arrays by name, to be saved."""
         shares = np.array([self.anywhere, self.starts])
-        return {"cells": self.cells, "shares": shares, "most": np.array([self.most])}
+        return {"cells": self.cells, "shares": shares, "most": np.array([self.most, self.by_stage])}
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Wanted:
         """The ask with these arrays."""
         anywhere, starts = arrays["shares"]
-        return cls(arrays["cells"], float(anywhere), float(starts), int(arrays["most"][0]))
+        most, by_stage = arrays["most"]
+        return cls(arrays["cells"], float(anywhere), float(starts), int(most), bool(by_stage))
 
 
 ASKS: dict[str, type[Ask]] = {kind.__name__: kind for kind in (Values, Wanted)}

@@ -38,7 +38,8 @@ class ReportRelease(Published):
 
     Attributes:
         starts: ``[s]``, users who reported that they started there.
-        reports: ``[s, a, s', bit]``, reported steps, with rewards rounded to bits.
+        reports: ``[s, a, s', bit]``, reported steps, with rewards rounded to bits; of staged reports
+            ``[h, s, a, s', bit]``, where those that do not say their stage stand at the first.
     """
 
     families: ClassVar[tuple[str, ...]] = ("starts", "reports")
@@ -52,12 +53,12 @@ class ReportRelease(Published):
         if self.absorbing is None:
             return self
         reports = self.reports.copy()
-        reports[self.absorbing] = 0.0
-        reports[self.absorbing, :, self.absorbing, 0] = CERTAIN
+        reports[..., self.absorbing, :, :, :] = 0.0
+        reports[..., self.absorbing, :, self.absorbing, 0] = CERTAIN
         return replace(self, reports=read_only(reports))
 
     def __repr__(self) -> str:
-        n_states, n_actions = self.reports.shape[:2]
+        n_states, n_actions = self.reports.shape[-4:-2]
         noise = self.noise_std["reports"]
         return (
             f"ReportRelease(version={self.version}, users={self.users}, S={n_states}, A={n_actions}, noise={noise:.3g})"
@@ -75,6 +76,7 @@ class Reports(Statistic):
     Args:
         horizon, n_states, n_actions: Sizes of the problem.
         most: Largest number of reports of a user.
+        staged: Whether users may be asked for the stage of a step: then there is a cell for each (h, s, a).
 
     Example:
         >>> reports = Reports(20, 6, 2)
@@ -82,14 +84,15 @@ class Reports(Statistic):
         (2.0, 4.0)
     """
 
-    name = "reports"
     title = "reports"
     asks = Wanted
     leaves_choices = True
 
-    def __init__(self, horizon: int, n_states: int, n_actions: int, *, most: int = 1) -> None:
+    def __init__(self, horizon: int, n_states: int, n_actions: int, *, most: int = 1, staged: bool = False) -> None:
         self.horizon, self.n_states, self.n_actions, self.most = horizon, n_states, n_actions, most
-        self.cells = n_states + 2 * n_states * n_actions * n_states
+        self.staged, self.name = staged, "staged-reports" if staged else "reports"
+        self._shape = (horizon,) * staged + (n_states, n_actions, n_states, 2)
+        self.cells = n_states + math.prod(self._shape)
         self.tallies = horizon  # users who were asked for 1, ..., H reports
         self.moved = most
         self.l1, self.l2, self.parts = 2.0 * most, math.sqrt(2.0 * most), ((2 * most, 1.0),)
@@ -116,7 +119,14 @@ class Reports(Statistic):
 
     def of_at_most(self, most: int) -> Reports:
         """The same reports with another largest number of them."""
-        return self if most == self.most else _reports(self.horizon, self.n_states, self.n_actions, most)
+        return self if most == self.most else _reports(self.horizon, self.n_states, self.n_actions, most, self.staged)
+
+    def checked(self, ask: Ask | None) -> Ask | None:
+        """A copy of the ask in plain arrays of the right sizes; raises if users cannot answer it."""
+        ask = super().checked(ask)
+        if isinstance(ask, Wanted) and ask.by_stage and not self.staged:
+            raise ValueError("Users were asked for stages, and these sums have none: take statistic='staged-reports'.")
+        return ask
 
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
@@ -132,14 +142,13 @@ class Reports(Statistic):
         assert isinstance(ask, Wanted)  # noqa: S101 - it was checked when it was sent
         uniforms = source.uniform(len(users) * (self.horizon + 2)).reshape(len(users), -1)
         shares = ask.starts, ask.starts + ask.anywhere
-        _choose(users.states, users.actions, users.rewards, uniforms, ask.cells, *shares, ask.most, out)
+        _choose(users.states, users.actions, users.rewards, uniforms, ask.cells, *shares, ask.most, ask.by_stage, out)
 
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
         """Starts and steps."""
         del users
         steps = vector[self.n_states : self.cells]
-        shape = self.n_states, self.n_actions, self.n_states, 2
-        return {"starts": vector[: self.n_states].copy(), "reports": steps.reshape(shape).copy()}
+        return {"starts": vector[: self.n_states].copy(), "reports": steps.reshape(self._shape).copy()}
 
     def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Starts, then steps."""
@@ -156,8 +165,8 @@ class Reports(Statistic):
 
 
 @lru_cache(maxsize=1024)
-def _reports(horizon: int, n_states: int, n_actions: int, most: int) -> Reports:
-    return Reports(horizon, n_states, n_actions, most=most)
+def _reports(horizon: int, n_states: int, n_actions: int, most: int, staged: bool) -> Reports:
+    return Reports(horizon, n_states, n_actions, most=most, staged=staged)
 
 
 class LocalReports(Reports):
@@ -178,7 +187,7 @@ class LocalReports(Reports):
     variation: float
 
     def __init__(self, exact: Reports, epsilon: float) -> None:
-        super().__init__(exact.horizon, exact.n_states, exact.n_actions)
+        super().__init__(exact.horizon, exact.n_states, exact.n_actions, staged=exact.staged)
         self._exact = exact
         self.subsets = Subsets.best(self.cells + 1, epsilon)
         self.variation, self.gain = self.subsets.variation(1), self.subsets.gain
@@ -253,6 +262,7 @@ def _choose(
     starts: float,
     anywhere: float,  # starts and this share together
     most: int,
+    by_stage: bool,
     out: Any,
 ) -> None:
     """Write the places of the ones of each user. Looks at the past only, so that next states are unbiased."""
@@ -267,10 +277,12 @@ def _choose(
             continue
         for h in range(horizon):
             s, a = states[user, h], actions[user, h]
-            here = h == stage if kind < anywhere else wanted[s, a] and reported[s, a] != user + 1 and number < most
+            new = by_stage or reported[s, a] != user + 1
+            here = h == stage if kind < anywhere else wanted[s, a] and new and number < most
             if here:
                 bit = 1 if uniforms[user, 2 + h] < rewards[user, h] else 0
-                place = ((s * n_actions + a) * n_states + states[user, h + 1]) * 2 + bit
+                first = h * n_states if by_stage else 0
+                place = (((first + s) * n_actions + a) * n_states + states[user, h + 1]) * 2 + bit
                 out[user, number] = n_states + place
                 reported[s, a] = user + 1
                 number += 1

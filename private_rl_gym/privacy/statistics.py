@@ -70,7 +70,7 @@ class Statistic(ABC):
             Where users randomize their own vectors, both use the same randomness, which does not depend on their data.
     """
 
-    name: ClassVar[str]
+    name: str
     """Its value of ``statistic=``, the argument of boundaries and agents: ``"tabular"`` or ``"linear"``."""
 
     title: ClassVar[str]

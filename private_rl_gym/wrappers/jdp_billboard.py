@@ -59,9 +59,9 @@ class JDPBillboard(Boundary):
         epsilon: For a user's whole episode, over all releases.
         delta: Zero for pure differential privacy.
         users: The number of users that may come.
-        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"`` moments, for
-            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own. By
-            default the kind that the agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
+            their stages; or ``"linear"`` moments, for linear learners, with the features that the environment knows or
+            with ``LinearFeatures`` of your own. By default the kind that the agent needs.
         counting: ``"matrix-factorization"``, ``"k-ary-tree"``, ``"binary-tree"``, ``"honaker-tree"`` or ``"batched"``;
             by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
             plan their own batches.

@@ -51,9 +51,9 @@ class LDPUserSide(Boundary):
         epsilon: For a user's whole episode.
         delta: For ``"gaussian"``; the other randomizers are pure.
         users: The number of users that may come; by default any number.
-        statistic: The content of her report: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"``
-            moments, for linear learners, with the features that the environment knows or with ``LinearFeatures`` of
-            your own. By default the kind that the agent needs.
+        statistic: The content of her report: ``"tabular"`` counts; ``"reports"`` of single steps, or
+            ``"staged-reports"`` with their stages; or ``"linear"`` moments, for linear learners, with the features that
+            the environment knows or with ``LinearFeatures`` of your own. By default the kind that the agent needs.
         randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget), ``"unary"`` (all her
             steps), ``"laplace"`` or ``"gaussian"`` (all her counts or moments). By default the one with the least noise
             at this epsilon and size. Reports of single steps are always sent as a ``"subset"`` of outcomes.

@@ -33,9 +33,9 @@ class OpenBillboard(Boundary):
     Args:
         env: An environment with Discrete spaces and a horizon.
         users: The number of users that may come; by default any number.
-        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"`` moments, for
-            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own. By
-            default the kind that the agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
+            their stages; or ``"linear"`` moments, for linear learners, with the features that the environment knows or
+            with ``LinearFeatures`` of your own. By default the kind that the agent needs.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.

@@ -62,8 +62,8 @@ class SDPShuffler(Boundary):
         epsilon: For a user's whole episode. Around ``LDPUserSide`` it follows from the epsilon there.
         delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
         users: The number of users that may come; by default any number.
-        statistic: The kind of sums: ``"tabular"`` counts, or ``"reports"`` of single steps; around ``LDPUserSide``,
-            what users report there. By default the kind that the agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts, ``"reports"`` of single steps, or ``"staged-reports"`` with
+            their stages; around ``LDPUserSide``, what users report there. By default the kind that the agent needs.
         batch_size: Number of users in a batch.
         smallest_batch: Around ``LDPUserSide``, the smallest number of reports that are ever shuffled together; the
             guarantee is computed for it. By default ``batch_size``. A smaller number leaves room for ``publish`` and
@@ -89,7 +89,7 @@ class SDPShuffler(Boundary):
         delta: float | None = None,
         users: int | None = None,
         *,
-        statistic: Literal["tabular", "reports"] | None = None,
+        statistic: Literal["tabular", "reports", "staged-reports"] | None = None,
         batch_size: int = 1000,
         smallest_batch: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
@@ -160,12 +160,12 @@ class SDPShuffler(Boundary):
             bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
             bits = population.compiled and bernoulli
             self.statistic: Any = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
-        elif statistic == "reports":
+        elif statistic in ("reports", "staged-reports"):
             self.statistic = exact_statistic(population, statistic, paper=self._paper)
         else:
             raise ValueError(
-                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts and 'reports' "
-                "itself. Put it around LDPUserSide, whose reports may be of any kind."
+                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts, 'reports' and "
+                "'staged-reports' itself. Put it around LDPUserSide, whose reports may be of any kind."
             )
         self._budget = float(epsilon), float(delta)
         self._protocol = self._protocol_for(self.statistic)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StatisticChoice", "calibration_notes", "exact_statistic", "uses_printed_constants"]
 
-StatisticChoice = Literal["tabular", "linear", "reports"] | LinearFeatures
+StatisticChoice = Literal["tabular", "linear", "reports", "staged-reports"] | LinearFeatures
 """The values of ``statistic=``."""
 
 
@@ -26,10 +26,11 @@ def exact_statistic(
     if isinstance(wanted, str) and wanted == "tabular":
         sizes = population.horizon, population.n_states, population.n_actions
         return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
-    if isinstance(wanted, str) and wanted == "reports":
+    if isinstance(wanted, str) and wanted in ("reports", "staged-reports"):
         if paper or public_start:
             raise ValueError("Reports are in no paper, and hide users from everyone: leave calibration, public_start.")
-        return Reports(population.horizon, population.n_states, population.n_actions)
+        sizes = population.horizon, population.n_states, population.n_actions
+        return Reports(*sizes, staged=wanted == "staged-reports")
     if public_start:
         raise ValueError("public_start=True is for counts: leave statistic='tabular'.")
     features = wanted
@@ -50,8 +51,9 @@ def exact_statistic(
     if not isinstance(features, LinearFeatures):
         given = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among four
-            f"statistic is {given}: choose 'tabular' for counts, 'reports' for single steps, 'linear' for the features "
-            "that the environment knows, or hand over LinearFeatures, such as mixture.features."
+            f"statistic is {given}: choose 'tabular' for counts, 'reports' or 'staged-reports' for single steps, "
+            "'linear' for the features that the environment knows, or hand over LinearFeatures, such as "
+            "mixture.features."
         )
     if (features.n_states, features.n_actions) != (population.n_states, population.n_actions):
         extra = " (the last state is where episodes wait that ended early)" if population.padded else ""

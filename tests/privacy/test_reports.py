@@ -71,14 +71,14 @@ def all_users(horizon):
     return Trajectories(states, actions, rewards.astype(float))
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_no_pair_of_users_is_farther_apart_than_stated_and_some_are_as_far(most):
+@pytest.mark.parametrize(("most", "staged"), [(1, False), (2, False), (3, False), (1, True), (3, True)])
+def test_no_pair_of_users_is_farther_apart_than_stated_and_some_are_as_far(most, staged):
     """All pairs of the 1,024 users of three steps, under several asks, each pair with the same randomness."""
-    users, statistic = all_users(3), Reports(3, 2, 2, most=most)
+    users, statistic = all_users(3), Reports(3, 2, 2, most=most, staged=staged)
     farthest = 0
     cells = [[[True, True], [True, True]], [[True, False], [False, True]], [[False, True], [False, False]]]
     for wanted, (anywhere, starts) in itertools.product(cells, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.3, 0.3)]):
-        ask = Wanted(np.array(wanted), anywhere, starts, most)
+        ask = Wanted(np.array(wanted), anywhere, starts, most, by_stage=staged)
         for seed in range(1 if anywhere == starts == 0.0 else 3):
             vectors = np.array([vector(statistic, users.part(i, i + 1), ask, seed) for i in range(len(users))])
             assert vectors.max() <= 1
@@ -97,6 +97,28 @@ def test_a_cell_is_reported_once():
     assert vector(Reports(6, 2, 1, most=5), same, Wanted(np.ones((2, 1), dtype=bool), most=5)).sum() == 1
 
 
+def test_reports_of_all_steps_with_their_stages_are_counts():
+    """Rewards are bits here, so that nothing is drawn at random."""
+    users = all_users(3)
+    statistic, ask = Reports(3, 2, 2, staged=True), Wanted(np.ones((2, 2), dtype=bool), most=3, by_stage=True)
+    reports = statistic.sums(vector(statistic, users, ask).astype(float), len(users))["reports"]
+    expected = np.zeros(reports.shape)
+    for user, h in itertools.product(range(len(users)), range(3)):
+        s, following = users.states[user, h : h + 2]
+        expected[h, s, users.actions[user, h], following, int(users.rewards[user, h])] += 1
+    np.testing.assert_array_equal(reports, expected)
+
+
+def test_reports_that_do_not_say_their_stage_stand_at_the_first():
+    users, ask = all_users(3), Wanted(np.ones((2, 2), dtype=bool), anywhere=0.4, starts=0.2, most=2)
+    staged = Reports(3, 2, 2, staged=True)
+    plain = Reports(3, 2, 2).sums(vector(Reports(3, 2, 2), users, ask).astype(float), len(users))
+    sums = staged.sums(vector(staged, users, ask).astype(float), len(users))
+    np.testing.assert_array_equal(sums["reports"][0], plain["reports"])
+    np.testing.assert_array_equal(sums["starts"], plain["starts"])
+    assert not sums["reports"][1:].any()
+
+
 # Unbiased ------------------------------------------------------------------------------------------------------------
 
 P = np.array(
@@ -113,6 +135,7 @@ ASKS = {
     "two wanted": Wanted(WANTED, most=2),
     "anywhere": Wanted(WANTED, anywhere=1.0),
     "of all kinds": Wanted(WANTED, anywhere=0.4, starts=0.2, most=2),
+    "by stage": Wanted(WANTED, anywhere=0.2, most=3, by_stage=True),
 }
 DEVIATIONS = 5.0  # of 36 numbers, chance exceeds this about once in 50,000 times
 
@@ -123,6 +146,7 @@ def worst_deviation(statistic, ask, users=40_000):
     policy = rng.integers(2, size=(8, 3))
     found = WANDER.rollout(policy, WANDER.draw_users(rng, users))
     reports = statistic.sums(vector(statistic, found, ask).astype(float), users)["reports"]
+    reports = reports.reshape(-1, 3, 2, 3, 2).sum(axis=0)  # over stages, if there are any
     n = reports.sum(axis=(2, 3))
     assert (n >= 200).sum() >= 3
     some = n >= 200
@@ -135,7 +159,7 @@ def worst_deviation(statistic, ask, users=40_000):
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 def test_next_states_and_rewards_are_reported_as_often_as_they_happen(ask):
     """Rewards are no bits here, so that rounding is tested too."""
-    assert worst_deviation(Reports(8, 3, 2), ask) < DEVIATIONS
+    assert worst_deviation(Reports(8, 3, 2, staged=ask.by_stage), ask) < DEVIATIONS
 
 
 class Hindsight(Reports):
@@ -305,13 +329,21 @@ def test_a_board_around_reports_states_the_noise_that_its_decoding_widens():
 
 @every_board
 def test_a_saved_board_goes_on_bit_for_bit_with_its_ask_and_its_choices(make, tmp_path):
+    goes_on(make, Wanted(ALL, anywhere=0.3, starts=0.1, most=3), tmp_path)
+
+
+def test_a_saved_board_remembers_that_stages_were_asked_for(tmp_path):
+    goes_on(lambda: jdp(statistic="staged-reports"), Wanted(ALL, most=3, by_stage=True), tmp_path)
+
+
+def goes_on(make, ask, tmp_path):
     straight, first, second = (make() for _ in range(3))
     for board in (straight, first):
         board.unwrapped.reset(seed=4)
-        board.serve(UP, 30, Wanted(ALL, anywhere=0.3, starts=0.1, most=3))
+        board.serve(UP, 30, ask)
     first.save_state(tmp_path / "state")
     second.load_state(tmp_path / "state")
-    assert second.ask.most == 3
+    assert (second.ask.most, second.ask.by_stage) == (3, ask.by_stage)
     np.testing.assert_array_equal(second.ask.cells, ALL)
     for users in (5, 25, 40):
         for board in (straight, second):
@@ -332,6 +364,8 @@ def test_a_saved_board_goes_on_bit_for_bit_with_its_ask_and_its_choices(make, tm
         (Wanted(ALL, most=0), "most is 0"),
         (Wanted(ALL, most=H + 1), f"most is {H + 1}: a user takes {H} steps"),
         (Wanted(ALL, most=1.5), "most is 1.5"),
+        (Wanted(ALL, by_stage=1), "by_stage is of type int"),
+        (Wanted(ALL, by_stage=True), "staged-reports"),
     ],
 )
 def test_an_ask_that_nobody_can_answer_is_refused_with_a_sentence(ask, said):

@@ -21,6 +21,8 @@ from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
 
+STATISTICS = ("tabular", "linear", "reports", "staged-reports")
+
 ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
 """Names of all attacks.
 
@@ -39,8 +41,8 @@ class AuditConfig:
         agent: The agent that learns, for the black box; None to audit mechanisms alone.
         environment: The environment of the users; by default two rooms, in which two users may share no count.
         target: A boundary or agent from other code, as ``module:object``.
-        statistic: The statistic that the boundary sums, for audits without an agent. Of ``"reports"``, users are asked
-            for as many as they take steps.
+        statistic: The statistic that the boundary sums, for audits without an agent. Of ``"reports"`` and
+            ``"staged-reports"``, users are asked for as many as they take steps.
         horizon: Number of steps in the two rooms.
         users: Number of users in the stream; the agent meets twice as many.
         runs: Number of runs of each world for white boxes. A fifth of it is that for the black box, and a tenth of it
@@ -130,8 +132,8 @@ class AuditConfig:
                 raise GridError(f"{name} is {getattr(self, name)}: it must be {least} at least.")
         if not 0.5 <= self.confidence < 1.0:
             raise GridError(f"confidence is {self.confidence}: it lies in [0.5, 1).")
-        if self.statistic not in ("tabular", "linear", "reports"):
-            raise GridError(f"statistic is {self.statistic!r}: choose 'tabular', 'linear' or 'reports'.")
+        if self.statistic not in STATISTICS:
+            raise GridError(f"statistic is {self.statistic!r}: choose one of {', '.join(STATISTICS)}.")
         if "black-box" in self.attacks and self.agent is None and self.target is None and self.make is None:
             raise GridError("The black box needs an agent: name one.")
 
@@ -220,7 +222,7 @@ def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, see
     large = usual is not None and usual.default > 1  # batches, of which a stream of few users has none
     if large:
         options["batch_size"] = max(1, min(options.get("batch_size", -(-users // 2)), users))
-    if statistic != "tabular" and not isinstance(env, Boundary) and (statistic == "reports" or not large):
+    if statistic != "tabular" and not isinstance(env, Boundary) and (statistic.endswith("reports") or not large):
         options["statistic"] = statistic_there(statistic, env)
     if entry.takes("seed"):
         options["seed"] = seed
@@ -239,7 +241,7 @@ def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.
     """
     if config.environment is None:
         stages = max(config.horizon, stages)
-        return two_rooms(stages, max(n_actions, stages) if config.statistic == "reports" else n_actions)
+        return two_rooms(stages, max(n_actions, stages) if config.statistic.endswith("reports") else n_actions)
     entry = ENVIRONMENTS.find(config.environment.name, "environment")  # a name, never a module to import
     entry.check(config.environment.options, "environment")
     return gym.make(entry.name, **config.environment.options)

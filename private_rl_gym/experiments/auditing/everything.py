@@ -71,6 +71,7 @@ CASES: dict[str, dict[str, Any]] = {
             "sdp": {"boundary": ("sdp", {"delta": _DELTA})},
         }.items()
     },
+    "jdp, 5 staged reports": {**_jdp(_DELTA), "statistic": "staged-reports", "horizon": 5},
     "jdp around ldp, 5 reports": {**_jdp(_DELTA), "inside": ("ldp", {}), "statistic": "reports", "horizon": 5},
     "sdp around ldp, 5 reports": {
         "boundary": ("sdp", {"epsilon": None}),

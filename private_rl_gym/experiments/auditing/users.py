@@ -87,7 +87,7 @@ def guarantee_of(thing: Any) -> Guarantee:
 
 def statistic_there(name: str, env: gym.Env[Any, Any]) -> Any:
     """The value of ``statistic=``: the name, or the features of a table if the environment has none of its own."""
-    if name in ("tabular", "reports") or getattr(env.unwrapped, "mixture", None) is not None:
+    if name != "linear" or getattr(env.unwrapped, "mixture", None) is not None:
         return name
     model = env.unwrapped.model  # type: ignore[attr-defined]
     return _of_a_table(model.n_states, model.n_actions)
@@ -153,7 +153,7 @@ class Users:
         """A request that makes contributions large; None if the statistic needs none."""
         H, S, A = self.sizes
         if statistic.asks is Wanted:
-            return Wanted(np.ones((S, A), dtype=bool), most=H)
+            return Wanted(np.ones((S, A), dtype=bool), most=H, by_stage=statistic.name == "staged-reports")
         if statistic.asks is not Values:
             return None
         return Values(np.broadcast_to(np.append(H, np.arange(H - 1.0, -1.0, -1.0))[:, None], (H + 1, S)))

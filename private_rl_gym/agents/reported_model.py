@@ -1,0 +1,282 @@
+"""Models that are estimated from batches of reports, each weighted by what it had to say.
+
+* ``Asked`` - a batch in the past: its release, and how it came about
+* ``Estimate`` - rows of transitions and rewards that are known in part
+* ``ReportedModel`` - the model: an estimate pooled over stages, which the data of single stages may overrule
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.reporting import expected_reports, expected_visits, plan, value_from_below
+from private_rl_gym.planning.search import simplex
+from private_rl_gym.privacy.asks import Wanted
+from private_rl_gym.privacy.release import CERTAIN
+from private_rl_gym.privacy.reports import ReportRelease
+
+__all__ = ["Asked", "Estimate", "ReportedModel", "Table"]
+
+Table = NDArray[np.int64]  # [h, s], the actions of a deterministic policy
+
+DOUBT = 4.0
+"""Deviations of noise that the reports of a cell must reach for the cell to become known; an eighth to stay so."""
+
+FORESIGHT = 0.5
+"""Relative uncertainty of the number of reports that the model predicts, which is averaged with the number received."""
+
+PRIOR = 100.0
+"""Users whom an estimate is worth to its parts, unless their own data say that it is worth more, or less."""
+
+WORTHLESS = 2.0
+"""Users whom an estimate must be worth to its parts for anything to be known of them by it."""
+
+ROUNDS = 6
+"""Rounds in which weights follow from the model, and the model from weights."""
+
+NONE = 1e-9
+"""A number of reports that is as good as none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A batch in the past: its release, the noise in a cell, the policies with their users, and the request."""
+
+    release: ReportRelease
+    noise: float
+    runs: Sequence[tuple[Table, int]]
+    ask: Wanted
+
+    @property
+    def users(self) -> int:
+        """Number of users in the batch."""
+        return sum(count for _, count in self.runs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """What a batch says about the cells of an estimate: reports, how many the model expects, and the noise in each."""
+
+    reports: NDArray[np.float64]  # [g, s, a, s', bit]
+    expected: NDArray[np.float64]  # [g, s, a]
+    noise: float | NDArray[np.float64]  # of every block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Estimated rows of cells ``[g, s, a]``: each block g stands for as many consecutive stages as any other.
+
+    Attributes:
+        rows: ``[g, s, a, s', bit]``, probabilities.
+        known: Whether a row is known.
+        noise: The deviation of noise in a probability.
+        n: The effective number of reports.
+        raw: The rows before they were made probabilities; of an estimate that has merged with others, ``rows``.
+        sampled: The number of reports that would have the same deviation by sampling.
+    """
+
+    rows: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    noise: NDArray[np.float64]
+    n: NDArray[np.float64]
+    raw: NDArray[np.float64]
+    sampled: NDArray[np.float64]
+
+    @classmethod
+    def of_nothing(cls, blocks: int, S: int, A: int) -> Estimate:
+        """Nothing is known."""
+        shape = blocks, S, A
+        rows, none = np.full((*shape, S, 2), 0.5 / S), np.full(shape, NONE)
+        return cls(rows, np.zeros(shape, dtype=bool), np.ones(shape), none, rows, none)
+
+    def updated(self, batches: Sequence[_Said]) -> Estimate:
+        """The estimate from all batches, with some trust in the numbers of reports that were expected.
+
+        A batch counts in a cell with weight reports / (reports + noise^2), so that a cell that was met in one batch is
+        not charged with the noise of all of them.
+        """
+        shape, S = self.known.shape, self.known.shape[1]
+        sums, expected, noise, sampling = np.zeros((*shape, S, 2)), *np.zeros((3, *shape))
+        for batch in batches:
+            reports = batch.expected + NONE
+            weight = reports / (reports + batch.noise**2)
+            sums += weight[..., None, None] * batch.reports
+            noise += (weight * batch.noise) ** 2
+            expected += weight * reports
+            sampling += weight**2 * reports
+        received, precision = sums.sum(axis=(-2, -1)), 1.0 / (2 * S * noise + sampling + NONE)
+        trust = 1.0 / (FORESIGHT * expected + NONE) ** 2
+        n = (trust * expected + precision * received) / (trust + precision)
+        deviation = np.sqrt(noise)
+        known = (n > 1.0) & ((n > DOUBT * deviation) | (self.known & (n > DOUBT / 8.0 * deviation)))
+        n = np.maximum(n, NONE)
+        raw = sums / n[..., None, None]
+        rows = _simplex_rows(raw.reshape(*shape, -1)).reshape(sums.shape)
+        rows[~known] = 0.5 / S
+        effective = np.maximum(n**2 / (n + S * noise + NONE), NONE)
+        sampled = np.maximum(n**2 / (sampling + NONE), NONE)
+        return Estimate(rows, known, np.where(known, deviation / n, 1.0), effective, raw, sampled)
+
+    def of_parts(self, parts: Estimate, users: float) -> Estimate:
+        """For each part of a block, the mean of the block's row, which is worth so many users, and the part's own."""
+        whole = self._repeated(len(parts.known))
+        worth = np.where(whole.known, np.minimum(whole.n, users), 0.0)
+        own = np.where(parts.known, parts.n, 0.0)
+        known = parts.known | (worth >= WORTHLESS)
+        total = np.where(known, worth + own, 1.0)
+        share = np.where(known, worth / total, 0.0)[..., None, None]
+        rows = share * whole.rows + (1.0 - share) * parts.rows
+        noise = np.where(known, np.hypot(worth * whole.noise, own * parts.noise) / total, 1.0)
+        n = np.where(known, np.maximum(total, NONE), NONE)
+        return Estimate(rows, known, noise, n, rows, np.maximum(n, NONE))
+
+    def _repeated(self, blocks: int) -> Estimate:
+        of = np.arange(blocks) * len(self.known) // blocks
+        return Estimate(self.rows[of], self.known[of], self.noise[of], self.n[of], self.raw[of], self.sampled[of])
+
+    def worth_to(self, parts: Estimate) -> float:
+        """Users whom the rows of the whole are worth to its parts: the variance of a report over that of the parts.
+
+        The parts' variance around the whole is what their squared distances exceed sampling and noise by. As long as
+        chance explains ``PRIOR``, it stays.
+        """
+        whole = self._repeated(len(parts.known))
+        both = whole.known & parts.known
+        if not both.any():
+            return PRIOR
+        rows, raw = whole.rows[both], parts.raw[both]
+        one = rows * (1.0 - rows)  # the variance of one report
+        sampling = 1.0 / whole.sampled[both] + 1.0 / parts.sampled[both]
+        noise = whole.noise[both] ** 2 + parts.noise[both] ** 2
+        chance = one * sampling[:, None, None] + noise[:, None, None] + NONE
+        total = float((1.0 / chance).sum())
+        spread = float((((raw - rows) ** 2 - chance) / chance).sum()) / total
+        doubt = np.sqrt(2.0 * chance.size) / total
+        report = float((one / chance).sum()) / total
+        least = report / (max(spread, 0.0) + 2.0 * doubt)
+        most = report / (spread - 4.0 * doubt) if spread > 4.0 * doubt else np.inf
+        return float(min(max(PRIOR, least), most))
+
+
+class ReportedModel:
+    """A model that is known in part, as arrays ``[g, s, a, s']`` and ``[g, s, a]``: see ``planning.reporting``.
+
+    Args:
+        levels: Estimates, the first of all stages together; where stages may differ, of halves of the episode, and of
+            their halves, to single stages.
+        initial: ``[s]``, where users start.
+        absorbing: A state that no action leaves and that pays nothing.
+
+    Attributes:
+        alike: Whether chance explains the differences between stages.
+    """
+
+    def __init__(self, levels: Sequence[Estimate], initial: NDArray[np.float64], absorbing: int | None = None) -> None:
+        self.levels, self.initial, self.alike = levels, initial, True
+        merged = levels[0]
+        for parts in levels[1:]:
+            worth = merged.worth_to(parts)
+            self.alike &= worth >= PRIOR
+            merged = merged.of_parts(parts, worth)
+        self.known, self.noise, self.n = merged.known.copy(), merged.noise.copy(), merged.n.copy()
+        self.P = merged.rows.sum(axis=-1)
+        self.r = np.where(self.known, merged.rows[..., 1].sum(axis=-1), 0.0)
+        if absorbing is not None:
+            self.P[:, absorbing], self.r[:, absorbing], self.known[:, absorbing] = 0.0, 0.0, True
+            self.P[:, absorbing, :, absorbing] = 1.0
+            self.noise[:, absorbing], self.n[:, absorbing] = 0.0, CERTAIN
+
+    @classmethod
+    def of_nothing(cls, H: int, S: int, A: int, *, stationary: bool) -> ReportedModel:
+        """A model of which nothing is known."""
+        blocks = [1]
+        while not stationary and blocks[-1] < H:
+            blocks.append(min(2 * blocks[-1], H))
+        return cls([Estimate.of_nothing(count, S, A) for count in blocks], np.full(S, 1.0 / S))
+
+    @property
+    def pooled(self) -> Estimate:
+        """The estimate of all stages together."""
+        return self.levels[0]
+
+    @property
+    def stationary(self) -> bool:
+        """Whether all stages are known to be alike."""
+        return len(self.levels) == 1
+
+    def updated(self, past: Sequence[Asked]) -> ReportedModel:
+        """The model of all batches, each weighted by the reports that the model itself expects of it."""
+        absorbing, initial = past[0].release.absorbing, _starts(past, len(self.initial))
+        model = ReportedModel(self.levels, initial, absorbing)
+        for _ in range(ROUNDS):
+            levels = [
+                level.updated(
+                    [model._said(batch, len(level.known)) for batch in past if number == 0 or batch.ask.by_stage]
+                )
+                for number, level in enumerate(self.levels)
+            ]
+            model = ReportedModel(levels, initial, absorbing)
+        return model
+
+    def _said(self, batch: Asked, blocks: int) -> _Said:
+        """What a batch says about each block of stages."""
+        reports = batch.release.reports
+        if not batch.ask.by_stage:  # they stand at the first stage, or there are no stages
+            return _Said(
+                reports if self.stationary else reports[:1], self.reports(batch.runs, batch.ask)[None], batch.noise
+            )
+        expected = self._by_stage(batch.runs, batch.ask)
+        H = len(expected)
+        starts = -(-np.arange(blocks) * H // blocks)  # stage h is in block h * blocks // H
+        noise = batch.noise * np.sqrt(np.diff(np.append(starts, H)))[:, None, None]
+        return _Said(np.add.reduceat(reports, starts), np.add.reduceat(expected, starts), noise)
+
+    def _by_stage(self, runs: Sequence[tuple[Table, int]], ask: Wanted) -> NDArray[np.float64]:  # [h, s, a]
+        visits = sum(count * expected_visits(self.P, self.initial, actions) for actions, count in runs)
+        return np.asarray(visits / len(runs[0][0]) if ask.most == 1 else visits)
+
+    def reports(self, runs: Sequence[tuple[Table, int]], ask: Wanted) -> NDArray[np.float64]:  # [s, a]
+        """The number of reports of each cell that is expected in a batch, whatever the stage."""
+        total: NDArray[np.float64] = np.zeros(self.r.shape[1:])
+        for actions, count in runs:
+            each = np.zeros_like(total)
+            expected_reports(self.P, self.initial, actions, ask.cells, ask.anywhere, ask.starts, ask.most, each)
+            total += count * each
+        return total
+
+    def plan(self, H: int, by_noise: float, by_sampling: float, unknown: float) -> tuple[Any, Any]:
+        """Q and V, optimistic where multipliers are positive."""
+        q, v = plan(self.P, self.r, self.known, self.noise, self.n, H, by_noise, by_sampling, unknown)
+        return q, v
+
+    def value(self, actions: Table) -> float:
+        """The value of a policy; unknown cells are worth nothing."""
+        return float(value_from_below(self.P, self.r, self.noise, self.initial, actions, 0.0))
+
+    def low_value(self, actions: Table) -> float:
+        """The value of a policy, less a deviation of noise at every step."""
+        return float(value_from_below(self.P, self.r, self.noise, self.initial, actions, 1.0))
+
+
+def _starts(past: Sequence[Asked], S: int) -> NDArray[np.float64]:
+    """Where users start, from all batches that were asked, weighted as the others."""
+    total, reports = np.zeros(S), 0.0
+    for batch in past:
+        asked = batch.ask.starts * batch.users
+        weight = asked / (asked + S * batch.noise**2 + NONE)
+        total += weight * batch.release.starts
+        reports += weight * asked
+    return simplex(np.append(total, max(reports, NONE)))[:-1]
+
+
+def _simplex_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:  # [..., outcome]
+    """The nearest probabilities, row by row: small false outcomes vanish."""
+    ordered = np.sort(rows, axis=-1)[..., ::-1]
+    shifts = (np.cumsum(ordered, axis=-1) - 1.0) / np.arange(1, rows.shape[-1] + 1)
+    last = (ordered > shifts).sum(axis=-1, keepdims=True) - 1
+    return np.asarray(np.maximum(rows - np.take_along_axis(shifts, last, axis=-1), 0.0))
