@@ -50,7 +50,7 @@ def test_everything_that_can_be_named_is_listed():
 @pytest.mark.slow
 def test_a_sweep_names_its_figure_and_goes_on_where_it_was(swept):
     grid, store, done = swept
-    assert f"The figure: {store / 'grid' / 'regret.png'}" in done.stdout
+    assert str(store / "grid" / "regret.png") in done.stdout
     assert "4 cells, 4 to run" in done.stderr
     assert "4 of 4 cells run." in done.stderr
     again = run("sweep", grid, "--store", store)
@@ -82,7 +82,8 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
         "train", "--users", "50", "--set", "environment.horizon=4", "--epsilon", "3", "--save", tmp_path / "a.zip"
     )
     assert done.exit_code == 0, done.output
-    assert "(3.0, 1e-06)-JDP, replace one user, 50 users" in " ".join(done.stdout.split())
+    for word in ("(3.0, 1e-06)-JDP", "50 users"):
+        assert word in " ".join(done.stdout.split())
     assert DPUCBVI.load(tmp_path / "a.zip").num_timesteps == 200
     options = ["--agent", "rlsvi", "--boundary", "open", "--users", "20", "--set", "agent.variance_scale=0.5", "--json"]
     about = json.loads(run("train", *options).stdout)
@@ -95,40 +96,40 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
     assert (about["config"]["users"], about["config"]["seed"]) == (20, 4)
     clash = run("train", "--config", config, "--agent", "UBEV")
     assert clash.exit_code == 2
-    assert "says what the agent is, and so do the options" in clash.stderr
+    assert "what the agent is" in clash.stderr
     shuffled = json.loads(run("train", "--boundary", "sdp", "--users", "30", "--json").stdout)
     assert shuffled["config"]["boundary"]["batch_size"] == 30
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "word"),
     [
         (["sweep", "riverswin"], "Did you mean 'riverswim'?"),
-        (["sweep", "riverswim", "--engine", "ray"], "There is no engine 'ray'"),
+        (["sweep", "riverswim", "--engine", "ray"], "engine 'ray'"),
         (["sweep", "riverswim", "--workers", "0"], "workers is 0"),
-        (["table", "riverswim", "--store", "nowhere"], "run private-rl-gym sweep first"),
-        (["table", "riverswim", "--format", "word"], "There is no format 'word'"),
-        (["show", "abcdef", "--store", "nowhere"], "no record whose key begins with 'abcdef'"),
-        (["train", "--agent", "DQN"], "there is no agent 'DQN'"),
+        (["table", "riverswim", "--store", "nowhere"], "private-rl-gym sweep"),
+        (["table", "riverswim", "--format", "word"], "format 'word'"),
+        (["show", "abcdef", "--store", "nowhere"], "begins with 'abcdef'"),
+        (["train", "--agent", "DQN"], "agent 'DQN'"),
         (["train", "--boundary", "open", "--epsilon", "1"], "this one is open"),
-        (["train", "--set", "horizon=4"], "write it as agent.NAME=VALUE"),
+        (["train", "--set", "horizon=4"], "agent.NAME=VALUE"),
         (["train", "--set", "agent.bonus_scal=4"], "Did you mean 'bonus_scale'"),
         (["train", "--epsilon", "inf"], "epsilon is out of range"),
         (["train", "--set", "agent.bonus_scale=1e400"], "out of range"),
         (["train", "--batch-size", "0"], "batch_size is 0"),
         (["train", "--set", "agent.bonus_scale=[1,2]"], "This names 2 runs"),
-        (["train", "--save", "nowhere/at/all.zip"], "there is no folder nowhere/at"),
+        (["train", "--save", "nowhere/at/all.zip"], "folder nowhere/at"),
         (["show", "**", "--store", "nowhere"], "no record"),
         (["sweep", "riverswim", "--workers", "100000000"], "at most 1000"),
         (["train", "--users", "0"], "users is 0"),
         (["train", "--epsilon", "-1"], "epsilon is -1"),
     ],
 )
-def test_what_is_wrong_gets_a_sentence_and_exit_code_2(arguments, sentence, tmp_path, monkeypatch):
+def test_what_is_wrong_gets_a_sentence_and_exit_code_2(arguments, word, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(*arguments)
     assert done.exit_code == 2
-    assert sentence in done.stderr
+    assert word in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())  # nothing touched
 
@@ -155,7 +156,7 @@ def test_a_sweep_with_a_failure_says_so_and_exits_with_1(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("label", "sentence"),
+    ("label", "word"),
     [
         ({"store": "private_rl_gym", "format": 99}, "was written by a newer version"),
         ({"store": "another", "format": 1}, "is a store of another"),
@@ -163,13 +164,13 @@ def test_a_sweep_with_a_failure_says_so_and_exits_with_1(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("command", ["sweep", "table", "plot"])
-def test_a_store_that_is_none_is_left_alone(command, label, sentence, tmp_path):
+def test_a_store_that_is_none_is_left_alone(command, label, word, tmp_path):
     (tmp_path / "there").mkdir()
     name, content = ("thesis.tex", "dear") if label is None else ("store.json", json.dumps(label))
     (tmp_path / "there" / name).write_text(content)
     done = run(command, "riverswim", "--store", tmp_path / "there")
     assert done.exit_code == 2
-    assert sentence in done.stderr
+    assert word in done.stderr
     assert [path.read_text() for path in (tmp_path / "there").iterdir()] == [content]
 
 

@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+
+import private_rl_gym
+from private_rl_gym.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -42,7 +46,9 @@ def run(source, names):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_code_on_a_page_runs_and_keeps_its_promises(page):
     names = {}
     for block in BLOCK.findall(page.read_text()):
@@ -57,6 +63,36 @@ def test_promises_are_really_compared():
     names = {}
     tutorial = (ROOT / "docs" / "tutorial.md").read_text()
     assert sum(run(block, names) for block in BLOCK.findall(tutorial)) >= 5
+
+
+PROGRAM = re.compile(r"(?:^|`|/)private-rl-gym ((?:[^`\n#\\]|\\\n)+)", re.MULTILINE)
+COMMANDS = typer.main.get_command(app).commands
+
+
+def mistyped(text):
+    """Commands of the program, and options of theirs, which a page shows and the program does not take."""
+    missing = []
+    for line in PROGRAM.findall(text):
+        command, *words = line.replace("\\\n", " ").split()
+        if command.startswith("--"):
+            continue
+        if command not in COMMANDS:
+            missing.append(command)
+            continue
+        taken = {"--help"} | {option for one in COMMANDS[command].params for option in one.opts}
+        missing += [f"{command} {word}" for word in words if word.startswith("--") and word.split("=")[0] not in taken]
+    return missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_on_a_page_are_taken(page):
+    assert not mistyped(page.read_text())
+
+
+def test_mistyped_commands_are_found():
+    shown = "```\n.venv/bin/private-rl-gym train --agent PUCB --bonus 3  # trains\n```\n`private-rl-gym swep hard`"
+    assert mistyped(shown) == ["train --bonus", "swep"]
+    assert mistyped("private-rl-gym audit --all \\\n  --run 3\n") == ["audit --run"]
 
 
 def table_in(module, name):
@@ -84,22 +120,26 @@ def test_everything_that_can_be_named_is_on_its_page():
 
 
 def test_pictures_of_agents_are_drawn():
-    drawn = table_in("boundary_pages", "GRIDS")
+    drawn, shown = table_in("boundary_pages", "GRIDS"), set()
     for page in (ROOT / "docs" / "agents").glob("*.md"):
         for picture in re.findall(r"generated/([a-z-]+)\.png", page.read_text()):
             known = {picture, picture.removesuffix("-privacy")} & drawn
             assert known, f"{page.name} shows {picture}.png: add the grid to GRIDS of docs/_ext/boundary_pages.py"
+            shown |= known
+    assert len(shown) >= 5, "pages of agents show next to no pictures"
 
 
-def test_the_two_commands_of_the_readme_exist():
-    commands = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    makefile = (ROOT / "Makefile").read_text()
-    assert commands == ["demo", "test"]
-    assert all(re.search(rf"^{command}:", makefile, re.MULTILINE) for command in commands)
+def test_the_commands_that_make_takes_are_those_that_pages_show():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    readme = (ROOT / "README.md").read_text()
+    assert re.findall(r"^make (\w+)", readme, re.MULTILINE) == ["demo", "test"]
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        missing = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)) - targets)
+        assert not missing, f"{page.name} shows make {', '.join(missing)}, and the Makefile has no such target"
 
 
-def test_the_changelog_knows_the_version():
-    import private_rl_gym
-
-    assert f"## {private_rl_gym.__version__}" in (ROOT / "CHANGELOG.md").read_text()
-    assert f"version: {private_rl_gym.__version__}" in (ROOT / "CITATION.cff").read_text()
+def test_the_changelog_and_the_citation_know_the_version():
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == private_rl_gym.__version__
+    cited = re.findall(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == [private_rl_gym.__version__]

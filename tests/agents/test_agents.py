@@ -214,9 +214,9 @@ def test_rlsvi_takes_nothing_back(tmp_path):
     again, spent = agents.RLSVI.load(tmp_path / "agent", env=first), [0.0]
     for board in (first, OpenBillboard(river()), first, OpenBillboard(river())):
         again.set_env(board)
-        spent.append(again._squared_mu)
+        spent.append(again.guarantee.epsilon)
         again.learn(20 * 5)
-        spent.append(again._squared_mu)
+        spent.append(again.guarantee.epsilon)
         agents.RLSVI.load(tmp_path / "agent").set_env(board)
     assert spent == sorted(spent)
     assert len(set(spent)) == 6
@@ -238,7 +238,7 @@ def test_noise_that_protects_is_not_saved(tmp_path):
     with zipfile.ZipFile(tmp_path / "agent.zip") as archive:
         assert json.loads(archive.read("agent.json"))["streams"] is None
     again = agents.RLSVI.load(tmp_path / "agent", env=river())
-    assert again._squared_mu == agent._squared_mu > 0
+    assert again.guarantee.epsilon == agent.guarantee.epsilon > 0
 
 
 def test_a_run_without_a_boundary_says_so(capsys):
@@ -257,17 +257,17 @@ def test_calls_without_state_are_warned_of_once():
 
 
 @pytest.mark.parametrize(
-    ("build", "kind", "sentence"),
+    ("build", "kind", "word"),
     [
         (
             lambda: agents.UCBVI("MlpPolicy", river()),
             ValueError,
-            "policy is 'MlpPolicy': agents of this package have one",
+            "policy is 'MlpPolicy'",
         ),
-        (lambda: agents.UCBVI("TabularPolicy", gym.make("CartPole-v1")), TypeError, "need Discrete spaces"),
-        (lambda: agents.UCBVI("TabularPolicy", LDPPerStep(river(), 1.0)), ValueError, "LDPPerStep publishes no sums"),
-        (lambda: agents.UCBVI("TabularPolicy", 3), TypeError, "is not one environment"),
-        (lambda: agents.UCBVI("TabularPolicy").learn(10), ValueError, "has no environment: give it one with set_env"),
+        (lambda: agents.UCBVI("TabularPolicy", gym.make("CartPole-v1")), TypeError, "observation space .*Discrete"),
+        (lambda: agents.UCBVI("TabularPolicy", LDPPerStep(river(), 1.0)), ValueError, "LDPPerStep .*LDPUserSide"),
+        (lambda: agents.UCBVI("TabularPolicy", 3), TypeError, "not one environment"),
+        (lambda: agents.UCBVI("TabularPolicy").learn(10), ValueError, "set_env"),
         (lambda: agents.UCBVI("TabularPolicy", river(), constants="none"), ValueError, "constants is 'none'"),
         (lambda: agents.UCBVI("TabularPolicy", river(), bonus_scale=0.0), ValueError, "bonus_scale is 0.0"),
         (lambda: agents.UCBVI("TabularPolicy", river(), variant="x"), ValueError, "variant is 'x'"),
@@ -285,32 +285,32 @@ def test_calls_without_state_are_warned_of_once():
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(True), ValueError, "total_timesteps is True"),
         (lambda: agents.UCBVI("TabularPolicy", river()).save("x", exclude=["y"]), ValueError, "exclude names y"),
         (lambda: agents.PSRL("TabularPolicy", river(), prior=0), ValueError, "prior is 0"),
-        (lambda: agents.OPPO("TabularPolicy", river()), ValueError, r"does not say what may be known of it"),
+        (lambda: agents.OPPO("TabularPolicy", river()), ValueError, "LinearFeatures"),
         (lambda: agents.OPPO("TabularPolicy", mixture(), eta=0.0), ValueError, "eta is 0.0"),
         (lambda: agents.UCRLVTR("TabularPolicy", mixture(), shift_scale=-1), ValueError, "shift_scale is -1"),
         (
             lambda: agents.PrivateLinOptVI("TabularPolicy", OpenBillboard(mixture(), statistic="tabular")),
             ValueError,
-            "PrivateLinOptVI learns from linear sums, and the OpenBillboard publishes tabular ones",
+            "PrivateLinOptVI .*linear.* OpenBillboard .*tabular",
         ),
         (
             lambda: agents.PUCB("TabularPolicy", OpenBillboard(mixture(), statistic="linear")),
             ValueError,
-            "PUCB learns from tabular sums",
+            "PUCB .*tabular.* linear",
         ),
         (lambda: agents.UCBVI("TabularPolicy", river()).learn(0), ValueError, "total_timesteps is 0"),
         (lambda: PACCallback(0.0), ValueError, "alpha is 0.0"),
     ],
 )
-def test_bad_input_gets_a_sentence(build, kind, sentence):
-    with pytest.raises(kind, match=sentence):
+def test_bad_input_gets_a_sentence(build, kind, word):
+    with pytest.raises(kind, match=word):
         build()
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_runs():
     board = JDPBillboard(river(), 1.0, 1e-6, users=10)
     agent = agents.DPUCBVI("TabularPolicy", board)
-    with pytest.raises(BudgetExhausted, match=r"220 steps are 11 users of 20 steps, and the boundary has room for 10"):
+    with pytest.raises(BudgetExhausted, match=r"11 users.* 10"):
         agent.learn(220)
     assert board.users_left == 10
     agent.learn(190)  # 9.5 users: the tenth goes on to her end
@@ -319,10 +319,10 @@ def test_a_budget_that_is_too_small_is_refused_before_anything_runs():
 
 def test_a_damaged_file_gets_a_sentence(tmp_path):
     (tmp_path / "agent.zip").write_text("hello")
-    with pytest.raises(ValueError, match="is not a saved agent, or is damaged"):
+    with pytest.raises(ValueError, match="not a saved agent"):
         agents.UCBVI.load(tmp_path / "agent.zip")
     agents.UCBVI("TabularPolicy", river()).save(tmp_path / "other")
-    with pytest.raises(ValueError, match=r"holds a UCBVI: load it with UCBVI\.load"):
+    with pytest.raises(ValueError, match=r"UCBVI\.load"):
         agents.DPUCBVI.load(tmp_path / "other")
     with pytest.raises(ValueError, match="learned on sizes"):
         agents.UCBVI.load(tmp_path / "other", env=river(horizon=3))

@@ -45,7 +45,7 @@ def rooms(horizon=1, actions=2):
 def test_1_a_reward_is_never_written_into_a_count():
     """0.5 was printed, and 6.29 proved: a reward of 2^20 units stood in a count that was noised for one."""
     board = JDPBillboard(rooms(), 0.5, 0.0, 1)
-    with pytest.raises(ValueError, match=r"chooses an action outside 0\.\.1"):
+    with pytest.raises(ValueError, match=r"action outside 0\.\.1"):
         board.serve(Policy.trusted(np.full((1, 3), -2), 2), np.array([[0.5, 0.0, 0.5]]))
     assert (board.release.version, board.users_left) == (0, 1)  # refused before anyone was let in
 
@@ -55,7 +55,7 @@ def test_1_a_reward_is_never_written_into_a_count():
 def test_1_actions_out_of_range_are_refused_before_anyone_comes(make, action):
     board = make(river())
     for table in (np.full((H, S), action), np.where(np.arange(S) == S - 1, action, 0) * np.ones((H, 1), dtype=int)):
-        with pytest.raises(ValueError, match="chooses an action outside"):
+        with pytest.raises(ValueError, match="action outside"):
             board.serve(Policy.trusted(table, A), 3)
     assert board.users_left == 40
     board.reset()
@@ -66,12 +66,12 @@ def test_1_actions_out_of_range_are_refused_before_anyone_comes(make, action):
 @every_board
 def test_1_probabilities_that_are_none_are_refused_before_anyone_comes(make):
     board = make(river())
-    for wrong in (
-        np.full((H, S, A), 0.4),
-        np.full((H, S, A), np.nan),
-        np.stack([np.full((H, S), v) for v in (2, -1)], 2),
+    for wrong, word in (
+        (np.full((H, S, A), 0.4), "sums to 0.8"),
+        (np.full((H, S, A), np.nan), "finite"),
+        (np.stack([np.full((H, S), v) for v in (2, -1)], 2), "negative"),
     ):
-        with pytest.raises(ValueError, match=r"sums to|not a finite number|cannot be negative"):
+        with pytest.raises(ValueError, match=word):
             board.serve(Policy.trusted(np.asarray(wrong, dtype=float), A), 3, rng=np.random.default_rng(0))
     assert board.users_left == 40
 
@@ -81,14 +81,14 @@ def test_1_linear_moments_too():
     for action in HOSTILE:
         board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, 5, statistic="linear")
         table = np.full(board.sizes[:2], action)
-        with pytest.raises(ValueError, match="chooses an action outside"):
+        with pytest.raises(ValueError, match="action outside"):
             board.serve(Policy.trusted(table, board.sizes[2]), 1, Values(np.zeros((H + 1, board.sizes[1]))))
 
 
 def test_1_rollouts_too():
     model = river().unwrapped.model
     for action in HOSTILE:
-        with pytest.raises(ValueError, match="chooses an action outside"):
+        with pytest.raises(ValueError, match="action outside"):
             model.rollout(Policy.trusted(np.full((H, S), action), A), np.zeros((1, 2 * H + 1)))
 
 
@@ -141,7 +141,7 @@ def test_2_a_small_batch_is_never_closed_under_the_promise_of_a_large_one():
     board = SDPShuffler(LDPUserSide(river(), 4.0), users=20_000, batch_size=10_000)
     promise = str(board.ledger)
     board.serve([1] * S, 10_010)
-    with pytest.raises(ValueError, match="would shuffle 10 reports, and the promise is made for 10000"):
+    with pytest.raises(ValueError, match=r"10 reports.* 10000"):
         board.publish()
     assert (board.release.users, str(board.ledger)) == (10_000, promise)
     board.serve([1] * S, 9_990)
@@ -219,7 +219,7 @@ def test_3_a_constant_pace_hides_who_was_slow():
     for name in ("fast", "slow"):
         assert 0.1 <= took[name, 0.1] < 0.2
     board.pace = 0.001
-    with pytest.warns(UserWarning, match="took longer than the stated pace"):
+    with pytest.warns(UserWarning, match="stated pace"):
         board.serve([1] * S, np.repeat(slow[None], 3, axis=0))
     for wrong in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="pace is"):
@@ -295,15 +295,15 @@ def test_4_a_state_with_a_key_is_nobody_elses_to_write(tmp_path):
     board.serve([1] * S, 5)
     board.save_state(tmp_path / "state", key=key)
     for wrong in (None, other):
-        with pytest.raises(ValueError, match="changed by somebody without its key"):
+        with pytest.raises(ValueError, match="without its key"):
             jdp(river()).load_state(tmp_path / "state", key=wrong)
     good = (tmp_path / "state").read_bytes()
     rewritten(tmp_path / "state", dict.copy, lambda found: found["sums"].__iadd__(1))
-    with pytest.raises(ValueError, match="changed by somebody without its key"):
+    with pytest.raises(ValueError, match="without its key"):
         jdp(river()).load_state(tmp_path / "state", key=key)
     (tmp_path / "state").write_bytes(good)
     jdp(river()).load_state(tmp_path / "state", key=key)
-    with pytest.raises(ValueError, match="16 bytes or more"):
+    with pytest.raises(ValueError, match="16 bytes"):
         jdp(river()).save_state(tmp_path / "state", key=b"short")
 
 
@@ -509,7 +509,7 @@ def test_8_an_agents_zip_sets_what_it_saved_and_nothing_else(change, tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         for name, data in content.items():
             archive.writestr(name, data)
-    with pytest.raises(ValueError, match="is not a saved agent, or is damaged"):
+    with pytest.raises(ValueError, match="not a saved agent"):
         agents.DPUCBVI.load(tmp_path / "other.zip")
     agents.DPUCBVI.load(tmp_path / "agent.zip")
 
@@ -590,9 +590,9 @@ def test_9_nothing_inside_is_asked_through_the_boundary():
     for board in (OpenBillboard(inside), jdp(Monitor(river())), LDPPerStep(Monitor(river()), 1.0)):
         vector = DummyVecEnv([lambda board=board: board])
         for name in ("get_episode_rewards", "get_total_steps", "model"):
-            with pytest.raises(AttributeError, match="does not ask what lies inside"):
+            with pytest.raises(AttributeError, match="not ask what lies inside"):
                 vector.env_method(name)
-            with pytest.raises(AttributeError, match="does not ask what lies inside"):
+            with pytest.raises(AttributeError, match="not ask what lies inside"):
                 vector.get_attr(name)
             with pytest.raises(AttributeError, match="passes nothing on"):
                 board.set_wrapper_attr(name, 1)
@@ -638,7 +638,8 @@ def test_10_the_sentence_says_the_odds():
         assert "epsilon is above 10" in large
         assert "delta is above 1 / 1000 users" in large
         small = Guarantee(model, 1.0, 1e-6, 1_000, "noise").sentence()
-        assert "by a factor of 2.72 at most, but for a chance of 1e-06" in small
+        assert "factor of 2.72" in small
+        assert "chance of 1e-06" in small
         assert "Warning" not in small
 
 
@@ -685,14 +686,14 @@ def test_11_whoever_trains_on_withheld_rewards_is_told_once():
 
     said = warned(train)
     assert len(said) == 1
-    assert "withholds rewards: step() returns 0.0" in said[0]
+    assert "withholds rewards" in said[0]
     assert "private_model()" in said[0]
 
 
 def test_11_an_evaluation_on_a_board_is_told_once():
     agent = agents.UCBVI("TabularPolicy", jdp(river()))
     there = jdp(river())
-    with pytest.warns(UserWarning, match="evaluate them on the environment itself"):
+    with pytest.warns(UserWarning, match="evaluate them"):
         agent.learn(
             4 * H,
             callback=EvalCallback(
@@ -705,7 +706,7 @@ def test_11_wrappers_that_agents_would_ignore_are_named():
     outside = gym.wrappers.TimeLimit(Monitor(jdp(river())), 3)
     said = warned(lambda: agents.DPUCBVI("TabularPolicy", outside))
     assert len(said) == 1
-    assert said[0].startswith("TimeLimit, Monitor outside the JDPBillboard will see nothing")
+    assert said[0].startswith("TimeLimit, Monitor outside the JDPBillboard")
 
 
 def test_boundaries_are_never_copied():

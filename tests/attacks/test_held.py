@@ -46,7 +46,7 @@ def test_a_fork_draws_no_noise(make):
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
-        assert b"was forked from the one that the noise belongs to" in pipe.read()
+        assert b"was forked" in pipe.read()
     board.serve(ONE, 5)
     assert board.release.users == 7
 
@@ -163,5 +163,5 @@ def test_hostile_rewards_and_observations_are_refused(make, value):
         env.where = where
         board = make(env)
         board.reset()
-        with pytest.raises(ValueError, match="nothing of this user is released"):
+        with pytest.raises(ValueError, match=r"nothing .* released"):
             board.step(A - 1)

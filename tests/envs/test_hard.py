@@ -60,17 +60,17 @@ def test_the_bandit_is_the_smallest_member():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "word"),
     [
-        ({"alpha": 0.6}, r"alpha is 0.6: the gap must lie in \(0, 1/2\]"),
+        ({"alpha": 0.6}, r"alpha is 0.6.*\(0, 1/2\]"),
         ({"alpha": 0.0}, r"alpha is 0.0"),
-        ({"n": 0}, r"n is 0: it must be at least 1 \(start states\)"),
-        ({"m": 0}, r"m is 0: it must be at least 1"),
-        ({"n": 2, "instance": [0]}, r"instance is \[0\]: it must name the best action, one of 0..3, of each of the 2"),
-        ({"n": 1, "instance": [4]}, r"one of 0..3"),
+        ({"n": 0}, r"^n is 0"),
+        ({"m": 0}, r"^m is 0"),
+        ({"n": 2, "instance": [0]}, r"instance is \[0\].*each of the 2"),
+        ({"n": 1, "instance": [4]}, r"instance is \[4\].*0\.\.3"),
         ({"horizon": 0}, r"horizon is 0"),
     ],
 )
-def test_a_wrong_instance_gets_a_sentence(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_a_wrong_instance_gets_a_sentence(arguments, word):
+    with pytest.raises(ValueError, match=word):
         make(**arguments)

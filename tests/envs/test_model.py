@@ -14,35 +14,35 @@ pay = [[0.0], [1.0]]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "word"),
     [
-        ({"transitions": [[[0.5, 0.4]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0\] sums to 0.9, not to 1: each \(stage"),
-        ({"transitions": [[[1.5, -0.5]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0, 1\] is -0.5: a probability cannot"),
-        ({"transitions": [[[np.nan, 0.5]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0\] is not a finite number"),
-        ({"transitions": [[[0.5, 0.5]], [[1.0]]]}, r"transitions is not a regular array of numbers"),
-        ({"transitions": [[0.5, 0.5], [0.5, 0.5]]}, r"transitions have 2 axes: they must be \[h, s, a, s'\]"),
-        ({"transitions": [coin, coin]}, r"transitions have shape \(2, 2, 1, 2\).*one h for each of the 3 steps"),
-        ({"rewards": [[0.0], [1.5]]}, r"rewards\[0, 1, 0\] is 1.5, outside \[0, 1\]: rescale"),
-        ({"rewards": [[-0.1], [1.0]]}, r"rewards\[0, 0, 0\] is -0.1, outside"),
-        ({"rewards": [[0.0]]}, r"rewards have shape \(1, 1, 1\): with these transitions they must be \(2, 1\)"),
-        ({"rewards": None}, r"needs rewards, or outcome_rewards"),
+        ({"transitions": [[[0.5, 0.4]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0\] sums to 0.9"),
+        ({"transitions": [[[1.5, -0.5]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0, 1\] is -0.5"),
+        ({"transitions": [[[np.nan, 0.5]], [[0.5, 0.5]]]}, r"transitions\[0, 0, 0\].*finite"),
+        ({"transitions": [[[0.5, 0.5]], [[1.0]]]}, r"transitions is not a regular array"),
+        ({"transitions": [[0.5, 0.5], [0.5, 0.5]]}, r"transitions have 2 axes"),
+        ({"transitions": [coin, coin]}, r"transitions have shape \(2, 2, 1, 2\).*3 steps"),
+        ({"rewards": [[0.0], [1.5]]}, r"rewards\[0, 1, 0\] is 1.5.*rescale"),
+        ({"rewards": [[-0.1], [1.0]]}, r"rewards\[0, 0, 0\] is -0.1"),
+        ({"rewards": [[0.0]]}, r"rewards have shape \(1, 1, 1\).*\(2, 1\)"),
+        ({"rewards": None}, r"needs rewards.*outcome_rewards"),
         ({"outcome_rewards": coin}, r"exactly one of them"),
-        ({"horizon": 0}, r"horizon is 0: it must be at least 1 \(steps in an episode\)"),
+        ({"horizon": 0}, r"horizon is 0"),
         ({"horizon": -3}, r"horizon is -3"),
-        ({"initial": 2}, r"initial is 2: a start state must be one of 0..1"),
-        ({"initial": [0.5, 0.4]}, r"initial sums to 0.9|initial.* sums to 0.9"),
+        ({"initial": 2}, r"initial is 2: .*0\.\.1"),
+        ({"initial": [0.5, 0.4]}, r"initial sums to 0.9"),
         ({"initial": [1.0]}, r"initial has shape \(1,\)"),
-        ({"reward_law": "poisson"}, r"reward_law is 'poisson': it must be one of bernoulli, fixed"),
+        ({"reward_law": "poisson"}, r"reward_law is 'poisson'.*bernoulli, fixed"),
     ],
 )
-def test_a_wrong_model_gets_a_sentence(arguments, sentence):
+def test_a_wrong_model_gets_a_sentence(arguments, word):
     given = {"transitions": coin, "rewards": pay, "horizon": 3, **arguments}
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=word):
         TabularModel(**given)
 
 
 def test_a_horizon_is_a_whole_number():
-    with pytest.raises(TypeError, match=r"horizon is 2.5: it must be a whole number of steps"):
+    with pytest.raises(TypeError, match=r"horizon is 2\.5"):
         TabularModel(coin, pay, horizon=2.5)
 
 

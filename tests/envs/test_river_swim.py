@@ -51,13 +51,13 @@ def test_the_open_river_has_the_value_that_linear_learners_are_measured_on():
 
 
 def test_an_unknown_variant_is_told_the_known_ones():
-    with pytest.raises(ValueError, match=r"no RiverSwim variant 'osbant': choose one of open-banks, osband, strehl"):
+    with pytest.raises(ValueError, match=r"'osbant'.*open-banks, osband, strehl"):
         make(variant="osbant")
-    with pytest.raises(ValueError, match="choose one of"):
+    with pytest.raises(ValueError, match=r"\['osband'\].*open-banks"):
         make(variant=["osband"])
 
 
 @pytest.mark.parametrize("id", ["PrivateRL/RiverSwim-v0", "PrivateRL/RiverSwimMixture-v0"])
 def test_a_river_needs_water(id):
-    with pytest.raises(ValueError, match="n_states is 2: a river needs at least 3 states"):
+    with pytest.raises(ValueError, match="n_states is 2"):
         gym.make(id, n_states=2)

@@ -29,46 +29,46 @@ def test_a_tape_leaves_the_generator_alone(env):
 
 
 def test_stepping_after_the_end_gets_a_sentence(env):
-    with pytest.raises(ResetNeeded, match=r"no user yet: call reset\(\)"):
+    with pytest.raises(ResetNeeded, match=r"no user yet.*reset\(\)"):
         env.step(0)
     env.reset(seed=0)
     env.step(0)
     env.step(0)
-    with pytest.raises(ResetNeeded, match=r"episode ended after 2 steps: call reset\(\)"):
+    with pytest.raises(ResetNeeded, match=r"ended after 2 steps.*reset\(\)"):
         env.step(0)
 
 
 @pytest.mark.parametrize("action", [1, -1, 0.0, "left", None, [0]])
 def test_an_action_outside_the_space_gets_a_sentence(env, action):
     env.reset(seed=0)
-    with pytest.raises(InvalidAction, match=r"is not a whole number in 0..0"):
+    with pytest.raises(InvalidAction, match=r"action .*0\.\.0"):
         env.step(action)
     assert env.step(0)[0] in (0, 1)  # and the episode goes on
 
 
 def test_a_tape_of_the_wrong_shape_gets_a_sentence(env):
-    with pytest.raises(ValueError, match=r"shape \(4,\), not \(5,\): it must hold 5 uniforms"):
+    with pytest.raises(ValueError, match=r"shape \(4,\), not \(5,\)"):
         env.reset(options={"user": np.zeros(4)})
 
 
 def test_a_misspelt_option_gets_a_sentence(env):
-    with pytest.raises(ValueError, match=r"no reset option 'users': the only one is 'user'"):
+    with pytest.raises(ValueError, match=r"option 'users'.*'user'"):
         env.reset(options={"users": np.zeros(5)})
-    with pytest.raises(ValueError, match="no reset option 'users'"):
+    with pytest.raises(ValueError, match="option 'users'"):
         TabularVectorEnv(env, 2).reset(options={"users": np.zeros((2, 5))})
 
 
 def test_what_an_environment_is_made_from_is_checked(env):
-    with pytest.raises(TypeError, match="made from a TabularModel or a SparseModel, not from OrderEnforcing"):
+    with pytest.raises(TypeError, match=r"TabularModel.*OrderEnforcing"):
         TabularEnv(gym.make("PrivateRL/RiverSwim-v0"))
-    with pytest.raises(TypeError, match=r"made from a TabularEnv, .*: pass env.unwrapped"):
+    with pytest.raises(TypeError, match=r"TabularEnv, .*env\.unwrapped"):
         TabularVectorEnv(gym.make("PrivateRL/RiverSwim-v0"), 3)
-    with pytest.raises(ValueError, match="render_mode is 'foo': choose one of ansi, rgb_array, human, or None"):
+    with pytest.raises(ValueError, match=r"render_mode is 'foo'.*ansi, rgb_array, human"):
         TabularEnv(env.model, render_mode="foo")
 
 
 def test_a_horizon_of_zero_gets_a_sentence():
-    with pytest.raises(ValueError, match="horizon is 0: it must be at least 1"):
+    with pytest.raises(ValueError, match="horizon is 0"):
         gym.make("PrivateRL/RiverSwim-v0", horizon=0)
 
 

@@ -71,7 +71,7 @@ def test_ways_to_end_that_pay_differently_stay_apart():
 
 
 def test_dynamics_that_the_table_does_not_hold_are_refused():
-    with pytest.raises(ValueError, match="fickle passenger is not in its transition table"):
+    with pytest.raises(ValueError, match="fickle passenger"):
         TabularModel.from_gym(gym.make("Taxi-v4", fickle_passenger=True), 20, (-10, 20))
 
 
@@ -80,22 +80,22 @@ def test_the_horizon_is_the_environments_own_by_default():
 
 
 @pytest.mark.parametrize(
-    ("id", "arguments", "sentence"),
+    ("id", "arguments", "word"),
     [
-        ("CliffWalking-v1", {"horizon": 10}, r"rewards from -100 to 0 .*pass reward_range=\(-100, 0\)"),
-        ("Taxi-v4", {"reward_range": (-10, 10)}, r"outside \[-10, 10\]: pass reward_range=\(-10, 20\)"),
-        ("Taxi-v4", {"reward_range": (1, 1)}, r"its first number must be below its second"),
-        ("CliffWalking-v1", {}, r"no step limit of its own: say how long an episode is with horizon="),
+        ("CliffWalking-v1", {"horizon": 10}, r"reward_range=\(-100, 0\)"),
+        ("Taxi-v4", {"reward_range": (-10, 10)}, r"\[-10, 10\].*reward_range=\(-10, 20\)"),
+        ("Taxi-v4", {"reward_range": (1, 1)}, r"reward_range is \(1, 1\)"),
+        ("CliffWalking-v1", {}, r"no step limit.*horizon="),
         ("FrozenLake-v1", {"horizon": 0}, r"horizon is 0"),
     ],
 )
-def test_what_is_missing_gets_a_sentence(id, arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_what_is_missing_gets_a_sentence(id, arguments, word):
+    with pytest.raises(ValueError, match=word):
         TabularModel.from_gym(gym.make(id), **arguments)
 
 
 def test_an_environment_without_a_table_gets_a_sentence():
-    with pytest.raises(TypeError, match="CartPoleEnv has no transition table"):
+    with pytest.raises(TypeError, match=r"CartPoleEnv.*transition table"):
         TabularModel.from_gym(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match=r"make it first, with gym\.make"):
+    with pytest.raises(TypeError, match=r"'FrozenLake-v1'.*gym\.make"):
         TabularModel.from_gym("FrozenLake-v1")

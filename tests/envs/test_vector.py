@@ -130,31 +130,29 @@ def test_renders_every_user():
 
 
 @pytest.mark.parametrize(
-    ("actions", "sentence"),
+    ("actions", "word"),
     [
-        ([0, 1], r"shape \(2,\).*one whole number for each of the 3 users"),
+        ([0, 1], r"actions have shape \(2,\).*3 users"),
         ([0.0, 1.0, 1.0], r"type float64"),
-        ([0, 1, 2], r"outside 0..1: they run from 0 to 2"),
-        ([0, 1, -1], r"outside 0..1"),
+        ([0, 1, 2], r"0\.\.1.*from 0 to 2"),
+        ([0, 1, -1], r"0\.\.1.*from -1 to 1"),
     ],
 )
-def test_wrong_actions_get_a_sentence(actions, sentence):
+def test_wrong_actions_get_a_sentence(actions, word):
     envs = make()
     envs.reset(seed=0)
-    with pytest.raises(InvalidAction, match=sentence):
+    with pytest.raises(InvalidAction, match=word):
         envs.step(actions)
 
 
 def test_other_misuse_gets_a_sentence():
-    with pytest.raises(ResetNeeded, match=r"no users yet: call reset\(\)"):
+    with pytest.raises(ResetNeeded, match=r"no users yet.*reset\(\)"):
         make().step([0, 0, 0])
-    with pytest.raises(
-        ValueError, match=r"shape \(2, 41\), not \(3, 41\): it must hold 41 uniforms .* each of 3 users"
-    ):
+    with pytest.raises(ValueError, match=r"shape \(2, 41\), not \(3, 41\)"):
         make().reset(options={"user": np.zeros((2, 41))})
-    with pytest.raises(ValueError, match="without a reset_mask"):
+    with pytest.raises(ValueError, match="reset_mask"):
         make().reset(options={"reset_mask": np.array([True, False, True])})
-    with pytest.raises(ValueError, match="'ansi' or 'rgb_array' only"):
+    with pytest.raises(ValueError, match="render_mode is 'human'"):
         make(render_mode="human")
     with pytest.raises(ValueError, match="num_envs is 0"):
         make(num_envs=0)

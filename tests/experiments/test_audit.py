@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -14,8 +15,9 @@ from typer.testing import CliRunner
 from private_rl_gym.cli import app
 from private_rl_gym.experiments.auditing import ATTACKS, Attack, AuditConfig, audit
 from private_rl_gym.experiments.auditing.audit import game
+from private_rl_gym.experiments.auditing.config import environment_of, maker
 from private_rl_gym.experiments.auditing.everything import CASES, EPSILONS, alarms_allowed, everything, matrix
-from private_rl_gym.experiments.auditing.users import two_rooms
+from private_rl_gym.experiments.auditing.users import PROBE, Users, guarantee_of, two_rooms
 from private_rl_gym.experiments.config import Choice
 from private_rl_gym.experiments.engines import InProcess, OnJoblib
 from private_rl_gym.experiments.names import GridError
@@ -242,14 +244,24 @@ def test_a_plan_survives_being_written_down():
     assert AuditConfig.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
+def who_comes(attack):
+    """The users of an attack, their policy, and the two sequences."""
+    config = attack.config
+    about = {"users": attack.users, "place": 0, "kind": config.neighbours, "seed": config.seed}
+    users = Users(environment_of(config, 1), maker(config), **about)
+    board = users.built(PROBE, 0)
+    return users, *users.policy(board.statistic.exact, guarantee_of(board))
+
+
 def test_users_come_in_by_both_doors_with_the_same_releases():
     """The second of two is met by reset and step; what is published is what serve would have given."""
-    built = game(Attack(AuditConfig(jdp(), users=2), "stream"))
-    walked = built.runs(1, 7, 1)[0]
-    board = built._board(1, 7)
-    board.serve(built._policy, built._pair.world(1)[:1])
+    attack = Attack(AuditConfig(jdp(), users=2), "stream")
+    walked = game(attack).runs(1, 7, 1)[0]
+    users, policy, pair = who_comes(attack)
+    board = users.built(1, 7)
+    board.serve(policy, pair.world(1)[:1])
     first = board.statistic.vector(board.release.sums())
-    board.serve(built._policy, built._pair.world(1)[1:])
+    board.serve(policy, pair.world(1)[1:])
     second = board.statistic.vector(board.release.sums())
     np.testing.assert_array_equal(walked[: 2 * len(first)], np.concatenate([first, second]))
     assert walked[-1] == len(walked) - 1  # how much was published
@@ -287,59 +299,75 @@ class Silent(JDPBillboard):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self._first = self._batches.release
+        self.first = super().release
 
     @property
     def release(self):
-        return self._first
+        return self.first
 
 
-class BareVisits(JDPBillboard):
+class Indiscreet(JDPBillboard):
+    """Remembers the sums of everyone so far."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.remembered = np.zeros(self.statistic.cells)
+
+    def contribute(self, users, ask, sums):
+        super().contribute(users, ask, sums)
+        self.remembered = sums.copy()
+
+    def exact(self):
+        return self.statistic.sums(self.remembered * self.statistic.grid, super().release.users)
+
+
+class BareVisits(Indiscreet):
     """Noisy transitions and rewards, and exact visits beside them."""
 
     @property
     def release(self):
-        found = super().release
-        return replace(found, n=self.statistic.sums(self._batches.sums * self.statistic.grid, found.users)["n"])
+        return replace(super().release, n=self.exact()["n"])
 
 
-class TellTale(JDPBillboard):
+class TellTale(Indiscreet):
     """What it publishes is private; how often is not."""
 
-    def serve(self, policy, users=1, ask=None, *, rng=None):
-        served = super().serve(policy, users, ask, rng=rng)
-        batches = self._batches
-        if batches.sums[0:4:2].any():
-            batches._made["release"] = replace(batches.release, version=batches.version + 1)
-        return served
+    @property
+    def release(self):
+        found = super().release
+        return replace(found, version=found.version + 1) if self.remembered[0:4:2].any() else found
 
 
-class BareCheques(JDPBillboard):
+class BareCheques(Indiscreet):
     """Rewards are told to whoever steps."""
 
     def step(self, action):
         observation, _, *rest = super().step(action)
-        return observation, float(self._batches.sums[-4:].sum()), *rest
+        return observation, float(self.remembered[-4:].sum()), *rest
 
 
-class LastWord(JDPBillboard):
+class LastWord(Indiscreet):
     """Exact sums when the last batch is closed by hand."""
 
     closes_early = True
+    closed = False
 
     def publish(self):
-        batches = self._batches
-        exact = self.statistic.sums(batches.sums * self.statistic.grid, batches.gone)
-        batches._made["release"] = replace(batches.release, version=batches.version + 1, **exact)
+        self.closed = True
         return self.release
+
+    @property
+    def release(self):
+        found = super().release
+        return replace(found, version=found.version + 1, **self.exact()) if self.closed else found
 
 
 class OneDrawForAllStages(JDPBillboard):
     """Cells of a stage have noise of their own, and stages share it."""
 
     def disclose(self, sums, releases):
-        drawn, (H, _, _) = super().disclose(sums * 0, releases), self.sizes
-        cut = self.statistic._transitions
+        drawn, (H, S, A) = super().disclose(sums * 0, releases), self.sizes
+        cut = H * S * A * S  # transitions, then rewards
         blocks = [part.reshape(H, -1) for part in (drawn[:cut], drawn[cut:])]
         drawn = np.concatenate([np.repeat(block[:1], H, axis=0).ravel() for block in blocks])
         return sums * self.statistic.grid + drawn
@@ -363,9 +391,14 @@ class TenTimes(JDPBillboard):
 class FirstUserOnly(LDPUserSide):
     """Only the first user noises her report."""
 
+    came = False
+
     def contribute(self, users, ask, sums):
-        super().contribute(users, ask, sums)
-        self.statistic.__dict__["_units"] = np.zeros(self.statistic.cells)
+        if self.came:
+            self.statistic.exact.collect(users, sums, None, ask)
+        else:
+            super().contribute(users, ask, sums)
+        self.came = True
 
 
 @pytest.mark.slow
@@ -379,11 +412,25 @@ def test_what_stands_beside_the_noise_of_one_release_is_looked_at(target):
     assert audit(AuditConfig(boundary, make=target, runs=1000, neighbours="disjoint")).broken
 
 
+class Overheard(gym.Wrapper):
+    """Remembers the last reward."""
+
+    reward = 0.0
+
+    def step(self, action):
+        observation, self.reward, *rest = self.env.step(action)
+        return observation, self.reward, *rest
+
+
 class Plain(LDPPerStep):
     """Rewards as they are."""
 
-    def _tell_reward(self, reward):
-        return reward
+    def __init__(self, env, *arguments, **options):
+        super().__init__(Overheard(env), *arguments, **options)
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, self.env.reward, *rest
 
 
 @pytest.mark.slow
@@ -392,14 +439,14 @@ def test_a_step_of_somebodys_own_is_audited():
     assert not audit(AuditConfig(Choice("per-step", {"epsilon": 1.0}), runs=1000)).broken
 
 
-class FailsInARoom(JDPBillboard):
+class FailsInARoom(Indiscreet):
     """Fails on those who go to one of the rooms."""
 
     room = 0
 
     def serve(self, policy, users=1, ask=None, *, rng=None):
         served = super().serve(policy, users, ask, rng=rng)
-        if self._batches.sums[self.room : 4 : 2].any():
+        if self.remembered[self.room : 4 : 2].any():
             raise RuntimeError("not here")
         return served
 
@@ -426,19 +473,12 @@ def test_a_promise_is_held_against_the_neighbours_that_it_names():
     """With a public start two users begin alike: what they differ in is less, and so is the noise."""
     plan = AuditConfig(jdp(0.0, public_start=True), runs=6000, attacks=("one-release", "late"), horizon=2)
     assert not audit(plan).broken
-    built = game(Attack(plan, "one-release"))
-    assert (
-        len(
-            set(
-                built._users.trajectories(built._policy, np.stack([built._pair.tapes[0], built._pair.other])).states[
-                    :, 0
-                ]
-            )
-        )
-        == 1
-    )
-    moved = np.abs(built.stream.moved[0]).sum()
-    assert 0.0 < moved <= built._board(0, 0).statistic.l1
+    attack = Attack(plan, "one-release")
+    users, policy, pair = who_comes(attack)
+    starts = users.trajectories(policy, np.stack([pair.tapes[0], pair.other])).states[:, 0]
+    assert len(set(starts)) == 1
+    moved = np.abs(game(attack).stream.moved[0]).sum()
+    assert 0.0 < moved <= users.built(0, 0).statistic.l1
 
 
 class FailsAfterAWhile(JDPBillboard):
@@ -457,7 +497,7 @@ class FailsAfterAWhile(JDPBillboard):
 
 
 def test_an_audit_in_which_nothing_ran_has_no_verdict():
-    with pytest.raises(GridError, match=r"most runs failed in both worlds|a run failed\. MemoryError"):
+    with pytest.raises(GridError, match=r"runs failed in both|run failed.*MemoryError"):
         audit(AuditConfig(jdp(), make=FailsAfterAWhile, attacks=("one-release",), runs=200))
 
 
@@ -489,25 +529,22 @@ def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (
-            {"make": Silent},
-            "has published nothing after 1 user",
-        ),
-        ({"attacks": ("loud",)}, "There is no attack 'loud': choose of " + ", ".join(ATTACKS)),
-        ({"runs": 10}, "runs is 10: it must be 200 at least"),
+        ({"make": Silent}, "nothing after 1 user"),
+        ({"attacks": ("loud",)}, "attack 'loud': .*" + ", ".join(ATTACKS)),
+        ({"runs": 10}, "runs is 10: .*200"),
         ({"confidence": 1.5}, "confidence is 1.5"),
-        ({"statistic": "cubic"}, "choose 'tabular', 'linear' or 'reports'"),
-        ({"attacks": ("black-box",)}, "The black box needs an agent"),
+        ({"statistic": "cubic"}, "statistic is 'cubic': .*'tabular', 'linear' or 'reports'"),
+        ({"attacks": ("black-box",)}, "needs an agent"),
         ({"target": "nowhere"}, "write it as module:object"),
         ({"target": "nowhere:thing"}, "cannot be loaded"),
         ({"target": "math:pi"}, "is a float"),
         ({"target": "math:sqrt"}, "cannot be built: math.sqrt"),
         ({"boundary": Choice("jdp", {"epsilon": -1.0})}, "epsilon is -1"),
-        ({"environment": Choice("FrozenLake-v1")}, "there is no environment 'FrozenLake-v1'"),
+        ({"environment": Choice("FrozenLake-v1")}, "environment 'FrozenLake-v1'"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_a_sentence(options, said):
-    with pytest.raises(GridError, match=said.replace("(", r"\(")):
+    with pytest.raises(GridError, match=said):
         audit(AuditConfig(**options))
 
 
@@ -589,7 +626,7 @@ def test_what_is_typed_again_is_the_same_audit(tmp_path):
         (["--boundary", "jpd"], "Did you mean 'jdp'?"),
         (["--agent", "ucbvj"], "Did you mean 'UCBVI'?"),
         (["--boundary", "open", "--epsilon", "1"], "this one is open"),
-        (["--set", "boundary:x"], "write it as boundary.NAME=VALUE"),
+        (["--set", "boundary:x"], "boundary.NAME=VALUE"),
         (["--set", "agent.constants=theory"], "name one first"),
         (["--agent", "DPUCBVI", "--set", "agent.bonnus=1"], "bonus"),
         (["--config", "/nowhere.json"], "no report of an audit"),

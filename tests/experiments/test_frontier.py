@@ -146,18 +146,15 @@ def test_names_at_the_ends_do_not_touch_and_keep_their_order():
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "word"),
     [
-        ({"table": "frontie"}, r"table is 'frontie', and there is no such table\. Did you mean 'frontier'\?"),
-        (
-            {"figure": {"main": "shares"}},
-            r"figure.main is 'shares', and there is no such figure\. Did you mean 'share'",
-        ),
-        ({"figure": {"mian": "share"}}, r"figure has an unknown key 'mian'"),
+        ({"table": "frontie"}, r"table is 'frontie'.*'frontier'"),
+        ({"figure": {"main": "shares"}}, r"figure.main is 'shares'.*'share'"),
+        ({"figure": {"mian": "share"}}, r"figure .*'mian'"),
     ],
 )
-def test_a_grid_that_asks_for_another_gets_a_sentence(change, sentence):
-    with pytest.raises(GridError, match=sentence):
+def test_a_grid_that_asks_for_another_gets_a_sentence(change, word):
+    with pytest.raises(GridError, match=word):
         grid_of({**SMALL, **change})
 
 

@@ -264,7 +264,7 @@ def test_a_full_disk_loses_nothing(tmp_path, whole):
     if not mounted(place, "28k"):
         pytest.skip("mounting a small tmpfs needs the rights to; the next test fills a disk that is none")
     try:
-        with pytest.raises(StoreError, match=r"cannot be written to any more \(No space left on device\)"):
+        with pytest.raises(StoreError, match="No space left"):
             sweep(small(), Store(place / "store"), InProcess())
         found = contents(Store(place / "store"))
         assert 0 < len(found) < 12
@@ -289,7 +289,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_record_loses_nothing(tmp_path, 
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(StoreError, match="make room, and run the same again"):
+        with pytest.raises(StoreError, match="make room"):
             sweep(small(), store, InProcess())
     assert contents(store).items() <= whole[0].items()
     assert len(contents(store)) == 4  # the label was the first
@@ -311,15 +311,15 @@ def test_what_is_no_store_is_left_alone(tmp_path):
         (path / "store.json").write_text("{" if label is None else json.dumps(label))
     file = tmp_path / "file"
     file.write_text("")
-    for path, sentence in (
-        (other, "is not a store: it has files"),
-        (newer, "written by a newer version, in format 99"),
-        (foreign, "is a store of wandb"),
+    for path, word in (
+        (other, "not a store"),
+        (newer, "format 99"),
+        (foreign, "store of wandb"),
         (torn, "is damaged"),
-        (file, "is a file: a store is a directory"),
+        (file, "is a file"),
     ):
         before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-        with pytest.raises(StoreError, match=sentence):
+        with pytest.raises(StoreError, match=word):
             sweep(small(), Store(path), InProcess())
         assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
@@ -329,7 +329,7 @@ def test_an_unwritable_directory_gets_a_sentence(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refused)
-    with pytest.raises(StoreError, match=r"cannot be written to \(Permission denied\)"):
+    with pytest.raises(StoreError, match="Permission denied"):
         sweep(small(), Store(tmp_path / "closed"), InProcess())
     assert not (tmp_path / "closed").exists()
 
@@ -349,16 +349,16 @@ def test_leftovers_of_dead_processes_are_swept_up(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "word"),
     [
-        ({"name": "ray"}, "There is no engine 'ray'"),
+        ({"name": "ray"}, "engine 'ray'"),
         ({"name": "joblib", "workers": 0}, "workers is 0"),
-        ({"name": "dask"}, "needs the address of a scheduler"),
-        ({"name": "joblib", "scheduler": "tcp://x:1"}, "scheduler is for engine='dask'"),
+        ({"name": "dask"}, "dask.*address of a scheduler"),
+        ({"name": "joblib", "scheduler": "tcp://x:1"}, "^scheduler .*engine='dask'"),
     ],
 )
-def test_a_wrong_engine_gets_a_sentence(options, sentence):
-    with pytest.raises(GridError, match=sentence):
+def test_a_wrong_engine_gets_a_sentence(options, word):
+    with pytest.raises(GridError, match=word):
         engine_named(**{"workers": None, "scheduler": None, **options})
 
 

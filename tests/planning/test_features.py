@@ -73,31 +73,31 @@ def raw(**change):
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "word"),
     [
         (lambda: LinearFeatures.dense(np.zeros((2, 3, 1, 2)), np.zeros((3, 1, 1))), r"with as many s as s'"),
         (lambda: LinearFeatures.dense(np.ones((2, 3, 1, 3)), np.zeros((2, 1, 1))), r"must be \[3, 1, j\]"),
-        (lambda: LinearFeatures.dense([[[[np.inf]]]], [[[1.0]]]), r"kernels\[0, 0, 0, 0\] is not a finite number"),
-        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[np.nan]]]), r"reward_features\[0, 0, 0\] is not a finite"),
-        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[2.0]]]), r"norm 2: the model asks for at most 1"),
+        (lambda: LinearFeatures.dense([[[[np.inf]]]], [[[1.0]]]), r"kernels\[0, 0, 0, 0\].*finite"),
+        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[np.nan]]]), r"reward_features\[0, 0, 0\].*finite"),
+        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[2.0]]]), r"norm 2"),
         (lambda: LinearFeatures.dense([[[[0.0]]]], [[[1.0]]]), r"zero everywhere"),
-        (lambda: LinearFeatures.dense("psi", [[[1.0]]]), r"not a regular array of numbers"),
+        (lambda: LinearFeatures.dense("psi", [[[1.0]]]), r"not a regular array"),
         (lambda: LinearFeatures.sparse([[[[1]]]], [[[[1.0]]]], [[[1.0]]]), r"whole numbers in 0\.\.0"),
         (lambda: LinearFeatures.sparse([[[0]]], [[[[1.0]]]], [[[1.0]]]), r"successors have shape"),
-        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[1e-9]]]), r"norms of 1e-09: scale them"),
-        (lambda: LinearFeatures.dense([[[[1e9]]]], [[[1.0]]]), r"norms of 1e\+09: scale them"),
-        (lambda: LinearFeatures.tabular(2, 2).of(np.ones(3)), r"values have shape \(3,\): there are 2 states"),
-        (lambda: LinearFeatures.tabular(2, 2).bounded(1e-12), r"at least 1e-06 times the largest"),
+        (lambda: LinearFeatures.dense([[[[1.0]]]], [[[1e-9]]]), r"norms of 1e-09"),
+        (lambda: LinearFeatures.dense([[[[1e9]]]], [[[1.0]]]), r"norms of 1e\+09"),
+        (lambda: LinearFeatures.tabular(2, 2).of(np.ones(3)), r"values have shape \(3,\)"),
+        (lambda: LinearFeatures.tabular(2, 2).bounded(1e-12), r"bound is 1e-12"),
         (lambda: LinearFeatures.tabular(2, 2).bounded(np.nan), r"bound is nan"),
-        (lambda: raw(rows=[0, 7]), r"rows must be as many whole numbers as weights, in 0\.\.1"),
-        (lambda: raw(successors=[0, -1]), r"successors must be"),
+        (lambda: raw(rows=[0, 7]), r"rows must be .*0\.\.1"),
+        (lambda: raw(successors=[0, -1]), r"successors must be .*as weights"),
         (lambda: raw(kernels=[0, 1, 1]), r"kernels must be"),
-        (lambda: raw(weights=[1.0, np.nan]), r"not a finite number"),
+        (lambda: raw(weights=[1.0, np.nan]), r"weight .*finite"),
         (lambda: LinearFeatures.tabular(0, 2), r"n_states is 0"),
         (lambda: LinearFeatures.tabular(100, 4), r"d = 40000 features"),
     ],
 )
-def test_wrong_features_get_a_sentence(make, sentence):
+def test_wrong_features_get_a_sentence(make, word):
     assert raw().d == 2
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=word):
         make()

@@ -46,31 +46,31 @@ def test_a_policy_is_its_own_copy():
 
 
 @pytest.mark.parametrize(
-    ("table", "sentence"),
+    ("table", "word"),
     [
-        ([0, 2], r"action outside 0..1: its entries run from 0 to 2"),
-        ([0, -1], r"action outside 0..1"),
-        ([0, 1, 1], r"shape \(3,\): with 3 stages, 2 states and 2 actions it must be integers \(3, 2\) or \(2,\)"),
-        ([[0.5, 0.6], [1, 0]], r"policy\[0\] sums to 1.1, not to 1"),
-        ([[1.5, -0.5], [1, 0]], r"policy\[0, 1\] is -0.5: a probability cannot be negative"),
-        ([[1, 2], [3]], r"its rows differ in length"),
-        ([[float("nan"), 1], [1, 0]], r"policy\[0, 0\] is not a finite number"),
+        ([0, 2], r"0\.\.1.*from 0 to 2"),
+        ([0, -1], r"0\.\.1.*from -1 to 0"),
+        ([0, 1, 1], r"shape \(3,\).*\(3, 2\) or \(2,\)"),
+        ([[0.5, 0.6], [1, 0]], r"policy\[0\] sums to 1.1"),
+        ([[1.5, -0.5], [1, 0]], r"policy\[0, 1\] is -0.5"),
+        ([[1, 2], [3]], r"rows differ in length"),
+        ([[float("nan"), 1], [1, 0]], r"policy\[0, 0\].*finite"),
     ],
 )
-def test_a_wrong_policy_gets_a_sentence(table, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_a_wrong_policy_gets_a_sentence(table, word):
+    with pytest.raises(ValueError, match=word):
         Policy.of(table, **sizes)
 
 
 @pytest.mark.parametrize("uniform", [None, 1.0, -0.1, float("nan")])
 def test_a_stochastic_policy_asks_for_its_uniform(uniform):
-    with pytest.raises(ValueError, match=r"needs a uniform in \[0, 1\)"):
+    with pytest.raises(ValueError, match=r"uniform in \[0, 1\)"):
         Policy.uniform(**sizes).action(0, 0, uniform)
 
 
 @pytest.mark.parametrize(("stage", "state"), [(3, 0), (-1, 0), (0, 2), (0, -1)])
 def test_a_policy_knows_its_stages_and_states(stage, state):
-    with pytest.raises(ValueError, match=f"no stage {stage} with state {state}"):
+    with pytest.raises(ValueError, match=f"stage {stage} with state {state}"):
         Policy.of([0, 1], **sizes).action(stage, state)
 
 
@@ -78,7 +78,7 @@ def test_the_constructor_checks_as_well():
     assert Policy([[0, 1], [1, 1]], 2).horizon == 2
     with pytest.raises(ValueError, match=r"action outside 0\.\.1"):
         Policy([[10**6]], 2)
-    with pytest.raises(ValueError, match=r"it must be \[h, s\] or \[h, s, a\]"):
+    with pytest.raises(ValueError, match=r"\[h, s\] or \[h, s, a\]"):
         Policy([0, 1], 2)
     with pytest.raises(ValueError, match="n_actions is 0"):
         Policy.uniform(horizon=1, n_states=1, n_actions=0)

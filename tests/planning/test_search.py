@@ -98,7 +98,5 @@ def test_a_split_loses_nobody(users, share):
 
 
 def test_too_many_policies_get_a_sentence():
-    with pytest.raises(
-        ValueError, match=r"There are 2\^60 deterministic policies, and search='enumerate' lists at most"
-    ):
+    with pytest.raises(ValueError, match=r"2\^60 .*search='enumerate'"):
         Everyone(10, 6, 2, 65_536)

@@ -115,17 +115,17 @@ def test_drawn_users_are_those_of_reset_after_reset():
 
 
 @pytest.mark.parametrize(
-    ("tape", "sentence"),
+    ("tape", "word"),
     [
-        (np.zeros(4), r"shape \(4,\), not \(5,\): it must hold 5 uniforms \(1 \+ 2 \* horizon\)"),
+        (np.zeros(4), r"shape \(4,\), not \(5,\)"),
         (np.full(5, 1.0), r"outside \[0, 1\)"),
         (np.full(5, np.nan), r"outside \[0, 1\)"),
         (np.full(5, -0.1), r"outside \[0, 1\)"),
         (["a"] * 5, "not an array of numbers"),
     ],
 )
-def test_a_wrong_tape_gets_a_sentence_without_its_values(tape, sentence):
-    with pytest.raises(ValueError, match=sentence) as caught:
+def test_a_wrong_tape_gets_a_sentence_without_its_values(tape, word):
+    with pytest.raises(ValueError, match=word) as caught:
         check_tapes(tape, horizon=2, one=True)
     assert "0.1" not in str(caught.value)
 
@@ -133,14 +133,14 @@ def test_a_wrong_tape_gets_a_sentence_without_its_values(tape, sentence):
 def test_a_rollout_says_what_is_missing():
     model = TabularModel([[[1.0]], [[1.0]]][:1], [[0.5]], horizon=2)
     users = model.draw_users(np.random.default_rng(0), 3)
-    with pytest.raises(ValueError, match=r"needs action_uniforms of shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"action_uniforms .*\(3, 2\)"):
         model.rollout([[1.0]], users)
     for wrong in (np.ones((3, 2)), np.full((3, 2), np.nan), np.full((3, 2), -0.1), np.zeros((2, 2))):
-        with pytest.raises(ValueError, match=r"needs action_uniforms .* or values outside \[0, 1\)"):
+        with pytest.raises(ValueError, match=r"action_uniforms .* outside \[0, 1\)"):
             model.rollout([[1.0]], users, wrong)
     with pytest.raises(ValueError, match="not an array of numbers"):
         model.rollout([0], "x")
-    with pytest.raises(TypeError, match="drawn from a numpy Generator"):
+    with pytest.raises(TypeError, match="numpy Generator"):
         model.draw_users(0, 3)
     with pytest.raises(ValueError, match="users is -1"):
         model.draw_users(np.random.default_rng(0), -1)

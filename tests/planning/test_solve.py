@@ -78,13 +78,13 @@ def test_arrays_that_do_not_fit_get_a_sentence():
     """The compiled functions do not look where they step, so the door has to be narrow."""
     P, r = np.ones((1, 2, 2, 2)) / 2, np.zeros((1, 2, 2))
     policy = Policy.uniform(horizon=3, n_states=3, n_actions=2)
-    with pytest.raises(ValueError, match=r"transitions have shape \(2, 2, 2, 2\): .* with one h, or 3"):
+    with pytest.raises(ValueError, match=r"transitions have shape \(2, 2, 2, 2\)"):
         backward_induction(np.concatenate([P, P]), r, 3)
     with pytest.raises(ValueError, match=r"rewards have shape \(1, 1, 2\)"):
         backward_induction(P, r[:, :1], 3)
-    with pytest.raises(ValueError, match="does not fit the transitions: they have S=2, A=2"):
+    with pytest.raises(ValueError, match=r"Policy.*S=2, A=2"):
         evaluate_policy(P, r, policy)
-    with pytest.raises(ValueError, match="does not fit the transitions"):
+    with pytest.raises(ValueError, match=r"Policy.*S=2, A=2"):
         occupancy(P, np.array([1.0, 0.0]), policy)
     with pytest.raises(ValueError, match=r"bonus has shape \(3, 2, 1\)"):
         optimistic_backward_induction(P, r, np.zeros((3, 2, 1)))

@@ -143,14 +143,14 @@ def test_a_source_goes_on_where_another_stood():
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_noise_is_not_copied(duplicate):
-    with pytest.raises(TypeError, match="two copies would put the same noise on different data"):
+    with pytest.raises(TypeError, match=r"not copied.*save_state"):
         duplicate(NoiseSource(1))
 
 
 def test_noise_is_not_drawn_in_a_fork(monkeypatch):
     source = NoiseSource(1)
     monkeypatch.setattr("os.getpid", lambda: -1)
-    with pytest.raises(RuntimeError, match="was forked from the one that the noise belongs to"):
+    with pytest.raises(RuntimeError, match="forked"):
         source.uniform(1)
 
 

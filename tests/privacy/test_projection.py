@@ -79,5 +79,5 @@ def test_a_negative_error_gets_a_sentence():
         project_counts(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1)), -1.0)
     with pytest.raises(ValueError, match="The error is nan"):
         project_counts(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1)), float("nan"))
-    with pytest.raises(ValueError, match=r"m has shape \(1, 1, 1, 2\) and n \(1, 1, 2\)"):
+    with pytest.raises(ValueError, match=r"m has shape .* n \(1, 1, 2\)"):
         project_counts(np.zeros((1, 1, 1, 2)), np.zeros((1, 1, 2)), 1.0)

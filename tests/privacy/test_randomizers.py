@@ -160,13 +160,13 @@ def test_paper_constants_cost_what_they_cost():
 
 
 @pytest.mark.parametrize(
-    ("name", "delta", "paper", "sentence"),
+    ("name", "delta", "paper", "word"),
     [
-        ("two-step", 0.0, False, "no randomizer 'two-step': choose one of one-step, unary, laplace, gaussian"),
-        ("gaussian", 0.0, False, "Gaussian noise needs delta above 0"),
-        ("unary", 0.0, True, "calibration='paper' is for randomizer='laplace'"),
+        ("two-step", 0.0, False, "'two-step'.*one-step, unary, laplace, gaussian"),
+        ("gaussian", 0.0, False, "delta is 0: Gaussian"),
+        ("unary", 0.0, True, "calibration='paper'.*'laplace'.*'unary'"),
     ],
 )
-def test_wrong_names_get_a_sentence(name, delta, paper, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_wrong_names_get_a_sentence(name, delta, paper, word):
+    with pytest.raises(ValueError, match=word):
         randomizer(name, TabularCounts(2, 2, 2), 1.0, delta, paper=paper)

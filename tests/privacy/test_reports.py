@@ -255,26 +255,39 @@ def test_it_does_not_show_whether_users_stayed(make):
         board.close()
         boards.append(board)
     stayed, left = boards
-    cells = stayed.statistic.cells
-    np.testing.assert_array_equal(stayed._batches.published[cells:], left._batches.published[cells:])
     assert stayed.batch.noise_std == left.batch.noise_std
+    assert stayed.release.noise_std == left.release.noise_std
     assert stayed.batch.users == left.batch.users == 10
 
 
-@pytest.mark.parametrize("make", [jdp, BOARDS["open"]])
-def test_a_user_answers_the_ask_that_she_came_with(make):
-    """Found by reading: an ask that was set while she walked, by someone who saw her walk, showed in the tally."""
-    board = make(batch_size=1)
-    board.ask = Wanted(ALL)
+def walk(board, *, asked, later):
+    """Meet a user with one ask, and set another one while she is there."""
+    board.ask = asked
     board.reset()
     board.step(1)
-    board.ask = FIVE
+    board.ask = later
     for _ in range(H - 1):
         board.step(1)
-    assert board._batches.published[board.statistic.cells :].tolist() == [1] + [0] * (H - 1)
+
+
+@pytest.mark.parametrize(("asked", "later", "said"), [(Wanted(ALL), FIVE, 1), (FIVE, Wanted(ALL), 4)])
+def test_a_user_answers_the_ask_that_she_came_with(asked, later, said):
+    board = BOARDS["open"](batch_size=1)
+    board.invite(np.full((1, 1 + 2 * H), 0.8))  # she swims up, and says so of four states
+    walk(board, asked=asked, later=later)
+    assert board.release.reports.sum() == said
+
+
+def test_noise_is_for_the_ask_that_users_came_with():
+    """Found by reading: an ask that was set while she walked, by someone who saw her walk, showed in the noise."""
+    board = jdp(batch_size=1)
+    single = {most: board.expected_noise(1, Wanted(ALL, most=most)) for most in (1, 2, 5)}
+    walk(board, asked=Wanted(ALL), later=FIVE)
+    assert board.release.noise_std["reports"] == pytest.approx(single[1])
     board.reset()
     board.serve(UP, 1, Wanted(ALL, most=2))  # she leaves, asked for five
-    assert board._batches.published[board.statistic.cells :].tolist() == [1, 1, 0, 0, 1, 0]
+    assert board.release.users == 3
+    assert board.release.noise_std["reports"] == pytest.approx(np.hypot(np.hypot(single[1], single[2]), single[5]))
 
 
 def test_few_reports_get_laplace_noise_and_many_get_gaussian_where_delta_allows():
@@ -356,13 +369,13 @@ def goes_on(make, ask, tmp_path):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (Wanted(np.ones((S, A + 1), dtype=bool)), "say True or False for each"),
+        (Wanted(np.ones((S, A + 1), dtype=bool)), r"shape \(4, 3\).*True or False"),
         (Wanted(np.ones((S, A))), "type float64"),
-        (Wanted(ALL, anywhere=-0.1), "parts of one probability"),
-        (Wanted(ALL, anywhere=0.7, starts=0.4), "parts of one probability"),
-        (Wanted(ALL, anywhere=float("nan")), "parts of one probability"),
+        (Wanted(ALL, anywhere=-0.1), "anywhere is .* starts is"),
+        (Wanted(ALL, anywhere=0.7, starts=0.4), "anywhere is .* starts is"),
+        (Wanted(ALL, anywhere=float("nan")), "anywhere is .* starts is"),
         (Wanted(ALL, most=0), "most is 0"),
-        (Wanted(ALL, most=H + 1), f"most is {H + 1}: a user takes {H} steps"),
+        (Wanted(ALL, most=H + 1), f"most is {H + 1}.* {H} steps"),
         (Wanted(ALL, most=1.5), "most is 1.5"),
         (Wanted(ALL, by_stage=1), "by_stage is of type int"),
         (Wanted(ALL, by_stage=True), "staged-reports"),
@@ -374,14 +387,14 @@ def test_an_ask_that_nobody_can_answer_is_refused_with_a_sentence(ask, said):
 
 
 def test_asks_of_another_kind_and_mechanisms_without_a_proof_are_refused():
-    with pytest.raises(TypeError, match="understand an ask of the kind Wanted"):
+    with pytest.raises(TypeError, match=r"Values.*Wanted"):
         jdp().serve(UP, 1, Values(np.zeros((H + 1, S))))
     for counting in ("binary-tree", "matrix-factorization"):
-        with pytest.raises(ValueError, match="reports are counted in batches"):
+        with pytest.raises(ValueError, match=f"counting is '{counting}'"):
             jdp(counting=counting)
-    with pytest.raises(ValueError, match="sent as a 'subset' of outcomes"):
+    with pytest.raises(ValueError, match=r"randomizer is 'laplace'.*'subset'"):
         ldp(randomizer="laplace")
-    with pytest.raises(ValueError, match="Reports are in no paper"):
+    with pytest.raises(ValueError, match=r"leave .*public_start"):
         jdp(public_start=True)
 
 
@@ -404,12 +417,34 @@ def test_users_whose_episodes_end_early_report_as_others_do(make):
         assert waiting[:, :16].sum() == waiting[..., 1].sum() == 0
 
 
+class Sets:
+    """An observer who counts the sets that users send."""
+
+    def __init__(self, cells):
+        self.cells, self.sent = cells, 0
+
+    def left(self, users, count):
+        pass
+
+    def reported(self, vector):
+        self.sent += vector[self.cells :].sum()
+
+
 def test_a_local_user_sends_one_set_whatever_she_is_asked_for():
     for board in (ldp(), jdp(ldp(), statistic=None), sdp(ldp(), epsilon=None)):
+        sets = Sets(board.statistic.cells)
+        board.observe(sets)
         board.serve(UP, 40, FIVE)
-        assert board._batches.published[board.statistic.cells :].tolist() == [40]
+        assert sets.sent == 40
         assert board.statistic.l1 == 2.0
         assert (board.expected_noise(20, FIVE)) == board.expected_noise(20, Wanted(ALL))
+
+
+def test_users_who_left_early_send_a_set_as_well():
+    statistic = LocalReports(Reports(H, S, A), 3.0)
+    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
+    statistic.absent(40, sums, NoiseSource(0))
+    assert sums[-1] == 40
 
 
 def test_shuffled_messages_and_their_sum_have_one_law():

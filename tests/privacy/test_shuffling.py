@@ -249,21 +249,21 @@ def test_amplification_bounds_sets_exactly(users, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("build", "sentence"),
+    ("build", "word"),
     [
-        (lambda: BinarySums(40, 1.0, 0.0), "delta is 0: noise bits run out"),
-        (lambda: BinarySums(4, 1.0, 1e-16), "delta is 1e-16: noise bits run out"),
-        (lambda: BinarySums(80, 1e-5, 1e-6), "epsilon is 1e-05: a batch would need"),
-        (lambda: BinarySums(60, 1e-2, 1e-6, paper=True, horizon=20), "epsilon is 0.01: a batch would need"),
+        (lambda: BinarySums(40, 1.0, 0.0), "delta is 0:"),
+        (lambda: BinarySums(4, 1.0, 1e-16), "delta is 1e-16"),
+        (lambda: BinarySums(80, 1e-5, 1e-6), "epsilon is 1e-05: .* larger epsilon"),
+        (lambda: BinarySums(60, 1e-2, 1e-6, paper=True, horizon=20), "epsilon is 0.01: .* larger epsilon"),
         (
             lambda: BinarySums(10, 100.0, 1e-6, paper=True, horizon=5, dropout=0.5),
-            "the paper's constants are for small",
+            "epsilon is 100: .*calibration='exact'",
         ),
-        (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "the paper's constants are for small ones"),
+        (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "epsilon is 22: .*calibration='exact'"),
         (lambda: BinarySums(40, 1.0, 1e-6, dropout=1.0), "dropout is 1.0"),
-        (lambda: BinarySums(40, 0.0, 1e-6), "epsilon"),
+        (lambda: BinarySums(40, 0.0, 1e-6), r"epsilon is 0\.0:"),
     ],
 )
-def test_bad_input_gets_a_sentence(build, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_input_gets_a_sentence(build, word):
+    with pytest.raises(ValueError, match=word):
         build()

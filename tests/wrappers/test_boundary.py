@@ -89,7 +89,7 @@ def test_a_stochastic_policy_draws_from_the_agents_generator(make):
         board.serve(coin, users, rng=rng)
     assert same_release(boards[0].release, boards[1].release)
     assert not same_release(boards[0].release, boards[2].release)
-    with pytest.raises(ValueError, match="rng=, a generator that belongs to the agent"):
+    with pytest.raises(ValueError, match="rng="):
         make(river()).serve(coin, 1)
 
 
@@ -144,7 +144,7 @@ def test_a_budget_is_refused_before_anything_happens(make):
     board = make(river(), users=10)
     board.serve(policy, 8)
     before = board.release
-    with pytest.raises(BudgetExhausted, match=r"3 more after 8 users: this boundary was built for 10\. Nothing was"):
+    with pytest.raises(BudgetExhausted, match=r"3 more after 8 users.*10\. .*users="):
         board.serve(policy, 3)
     assert board.release is before
     board.serve(policy, 2)
@@ -194,7 +194,7 @@ def test_releases_are_closed_and_independent_of_later_users(make):
 def test_publishing_early_uses_a_release():
     board = jdp(river(), users=12, batch_size=4, counting="matrix-factorization")
     board.serve(policy, 2)
-    with pytest.raises(ValueError, match=r"publish\(\) now would use a release that later users need"):
+    with pytest.raises(ValueError, match=r"publish\(\).*releases="):
         board.publish()
     board = jdp(river(), users=12, batch_size=4, releases=4)
     board.serve(policy, 2)
@@ -245,7 +245,7 @@ def test_the_bound_is_the_largest_of_its_families(make):
     assert release.error_bound(0.01) >= release.error_bound(0.1)
     with pytest.raises(ValueError, match="beta is 0"):
         release.error_bound(0.0)
-    with pytest.raises(ValueError, match="no family 'x': choose one of n, m, r"):
+    with pytest.raises(ValueError, match=r"family 'x'.*n, m, r"):
         release.error_bound(0.1, of="x")
 
 
@@ -254,7 +254,7 @@ def test_pictures_stay_inside(make):
     board = make(river(render_mode="ansi"))
     board.reset()
     assert board.render_mode is None
-    with pytest.raises(gym.error.Error, match=r"An experimenter may render what lies inside, with env\.unwrapped"):
+    with pytest.raises(gym.error.Error, match=r"render.*env\.unwrapped"):
         board.render()
     assert "RiverSwim" in board.unwrapped.render()
 
@@ -288,7 +288,7 @@ def test_nothing_of_a_user_is_printed(make):
     board = make(river())
     canary = np.full(2 * H + 1, 0.271828)
     board.serve(policy, np.vstack([canary, tapes(3)]))
-    said = f"{board!r} {board} {board.release!r} {board.ledger!r} {board.ledger} {vars(board).keys()}"
+    said = f"{board!r} {board} {board.release!r} {board.ledger!r} {board.ledger}"
     assert "0.2718" not in said
     assert "array" not in repr(board.release)
 
@@ -296,7 +296,7 @@ def test_nothing_of_a_user_is_printed(make):
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("make", [*BOARDS.values(), lambda env: LDPPerStep(env, 1.0)], ids=[*BOARDS, "per step"])
 def test_a_boundary_is_not_copied(make, duplicate):
-    with pytest.raises(TypeError, match="carry one on with save_state and load_state"):
+    with pytest.raises(TypeError, match=r"save_state.*load_state"):
         duplicate(make(river()))
 
 
@@ -304,22 +304,22 @@ def test_a_boundary_is_not_copied(make, duplicate):
 
 
 @pytest.mark.parametrize(
-    ("build", "sentence"),
+    ("build", "word"),
     [
-        (lambda: jdp(jdp(river())), "JDPBillboard around JDPBillboard makes no sense"),
-        (lambda: jdp(OpenBillboard(river())), "may be put around a bare environment, or around ldp"),
-        (lambda: ldp(jdp(river())), "LDPUserSide around JDPBillboard makes no sense.*a bare environment alone"),
-        (lambda: ldp(ldp(river())), "LDPUserSide around LDPUserSide makes no sense"),
-        (lambda: OpenBillboard(ldp(river())), "OpenBillboard around LDPUserSide makes no sense"),
-        (lambda: jdp(LDPPerStep(river(), 1.0)), r"JDPBillboard around LDPPerStep makes no sense.*Use LDPUserSide"),
-        (lambda: LDPPerStep(jdp(river()), 1.0), "LDPPerStep around JDPBillboard makes no sense"),
-        (lambda: LDPPerStep(LDPPerStep(river(), 1.0), 1.0), "LDPPerStep around LDPPerStep makes no sense"),
-        (lambda: jdp(NormalizeReward(river())), "NormalizeReward inside a trust boundary carries statistics"),
+        (lambda: jdp(jdp(river())), "JDPBillboard around JDPBillboard"),
+        (lambda: jdp(OpenBillboard(river())), "JDPBillboard around OpenBillboard.* or around ldp"),
+        (lambda: ldp(jdp(river())), "LDPUserSide around JDPBillboard.*alone"),
+        (lambda: ldp(ldp(river())), "LDPUserSide around LDPUserSide"),
+        (lambda: OpenBillboard(ldp(river())), "OpenBillboard around LDPUserSide"),
+        (lambda: jdp(LDPPerStep(river(), 1.0)), r"JDPBillboard around LDPPerStep.*LDPUserSide"),
+        (lambda: LDPPerStep(jdp(river()), 1.0), "LDPPerStep around JDPBillboard"),
+        (lambda: LDPPerStep(LDPPerStep(river(), 1.0), 1.0), "LDPPerStep around LDPPerStep"),
+        (lambda: jdp(NormalizeReward(river())), "NormalizeReward.*inside"),
         (lambda: jdp(TimeAwareObservation(TimeLimit(river(), 5))), "has changed it from"),
     ],
 )
-def test_stacks_that_make_no_sense_are_refused(build, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence):
+def test_stacks_that_make_no_sense_are_refused(build, word):
+    with pytest.raises((ValueError, TypeError), match=word):
         build()
 
 
@@ -349,16 +349,14 @@ def test_every_call_on_an_inner_boundary_names_the_outer_one(call):
     inner = ldp(river())
     outer = jdp(inner, users=4)
     outer.serve(policy, 1)
-    with pytest.raises(
-        ValueError, match=r"lies inside a JDPBillboard, which has taken its users .* call the JDPBillboard"
-    ):
+    with pytest.raises(ValueError, match=r"LDPUserSide .* call the JDPBillboard"):
         call(inner)
     assert outer.users_left == 3
     assert "LDP" in str(inner.ledger)  # its promise holds, and may be read
 
 
 def test_wrappers_between_two_boundaries_are_refused():
-    with pytest.raises(ValueError, match="Autoreset between LDPUserSide and JDPBillboard would see nothing"):
+    with pytest.raises(ValueError, match="Autoreset between LDPUserSide and JDPBillboard"):
         jdp(Autoreset(ldp(river())))
 
 
@@ -376,12 +374,12 @@ def test_an_environment_that_resets_itself_brings_in_nobody():
 def test_one_report_goes_to_one_billboard():
     inner = ldp(river())
     jdp(inner)
-    with pytest.raises(ValueError, match="lies inside a JDPBillboard already"):
+    with pytest.raises(ValueError, match="inside a JDPBillboard already"):
         jdp(inner)
 
 
 def test_a_billboard_expects_no_more_users_than_the_reports_inside():
-    with pytest.raises(ValueError, match="users is 41: the LDPUserSide inside was built for 40"):
+    with pytest.raises(ValueError, match=r"users is 41.*LDPUserSide.*40"):
         jdp(ldp(river()), users=41)
 
 
@@ -403,7 +401,7 @@ def test_noise_for_more_releases_than_calibrated_is_never_drawn(counting):
     before = board.release
     with pytest.raises(BudgetExhausted):
         board.serve(policy, 1)
-    with pytest.raises(RuntimeError, match="calibrated for 3 releases"):
+    with pytest.raises(RuntimeError, match="3 releases"):
         board.disclose(np.zeros(board.statistic.cells, dtype=np.int64), 1)
     assert board.publish() is before
 
@@ -421,7 +419,7 @@ class Promising(Boundary):
 
     def __init__(self, env, seed=None):
         super().__init__(env, statistic=None, horizon=None, users=40, batch_size=1)
-        self._source = NoiseSource(seed, role="curator")
+        self.curator = NoiseSource(seed, role="curator")
         self.design("tabular", apart=True)
 
     def design(self, statistic, *, apart):
@@ -431,7 +429,7 @@ class Promising(Boundary):
 
     def disclose(self, sums, releases):
         noise = np.empty(len(sums))
-        self._source.gaussian(noise)
+        self.curator.gaussian(noise)
         return super().disclose(sums, releases) + noise
 
 
@@ -450,14 +448,14 @@ class Named(Unseeded):
     """Names its source."""
 
     def sources(self):
-        return {"curator": self._source}
+        return {"curator": self.curator}
 
 
 def test_who_promises_something_says_how_wrong_sums_are_and_where_noise_comes_from():
     with pytest.raises(TypeError, match=r"law.*sources"):
         Promising(river())
     for ask in (lambda board: board.ledger, lambda board: board.serve(policy, 1), lambda board: board.release):
-        with pytest.raises(TypeError, match="Unseeded promises epsilon = 1, and names no source of noise"):
+        with pytest.raises(TypeError, match=r"Unseeded.*sources\(\)"):
             ask(Unseeded(river()))
     assert "seeded" in str(Named(river(), seed=1).ledger)
     assert "seeded" not in str(Named(river()).ledger)
@@ -512,7 +510,7 @@ class Failing(gym.Wrapper):
 @every_board
 def test_an_environment_that_fails_tells_nothing_of_the_user(make):
     board = make(Failing(river()), users=10, batch_size=5)
-    with pytest.raises(ValueError, match="raised RuntimeError; nothing of this user is released") as caught:
+    with pytest.raises(ValueError, match=r"RuntimeError.*nothing .* released") as caught:
         board.serve(policy, 10)
     assert "HIV" not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
@@ -520,7 +518,7 @@ def test_an_environment_that_fails_tells_nothing_of_the_user(make):
     board = make(Failing(river()), users=10)
     board.serve(policy, 2)
     board.reset()
-    with pytest.raises(ValueError, match="nothing of this user is released"):
+    with pytest.raises(ValueError, match=r"RuntimeError.*nothing .* released"):
         board.step(1)
     assert board.release.users == 3
 
@@ -532,7 +530,7 @@ def test_an_environment_that_fails_at_the_door_tells_nothing_either(make):
             raise ValueError("patient 4711 has HIV")
 
     board = make(Fails(river()))
-    with pytest.raises(ValueError, match="The environment raised ValueError; nothing of this user") as caught:
+    with pytest.raises(ValueError, match="environment raised ValueError") as caught:
         board.reset()
     assert caught.value.__context__ is None
 
@@ -586,7 +584,7 @@ def test_a_user_who_was_refused_at_the_door_stays_out(make):
             return S + 90, self.env.reset(**options)[1]
 
     board = make(Nowhere(river()))
-    with pytest.raises(ValueError, match="observation outside its observation space"):
+    with pytest.raises(ValueError, match="observation outside"):
         board.reset()
     with pytest.raises(gym.error.ResetNeeded):
         board.step(1)
@@ -621,11 +619,11 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_stack_is_built_before_users_come():
     inner = ldp(river())
     inner.serve(policy, 1)
-    with pytest.raises(ValueError, match="has met users already: build the whole stack first"):
+    with pytest.raises(ValueError, match="LDPUserSide has met users"):
         jdp(inner)
     inner = ldp(river())
     jdp(inner)
-    with pytest.raises(ValueError, match="lies inside a JDPBillboard"):
+    with pytest.raises(ValueError, match="call the JDPBillboard"):
         inner.serve(policy, 1)
 
 
@@ -760,7 +758,7 @@ def test_a_reward_out_of_range_is_refused_and_nothing_of_that_user_is_released(m
     rewards = [0.5, 0.5, reward, 0.5, 0.5]
     boards = [make(TimeLimit(Strange(rewards), 2)) for _ in range(2)]
     absent = make(TimeLimit(Strange([0.5] * 5), 2))
-    with pytest.raises(ValueError, match=r"reward outside \[0, 1\].*nothing of this user is released") as caught:
+    with pytest.raises(ValueError, match=r"reward outside \[0, 1\]") as caught:
         boards[0].serve([1, 1, 1, 1], 5)
     assert str(reward) not in str(caught.value).replace("[0, 1]", "")
     for user in range(5):
@@ -768,7 +766,7 @@ def test_a_reward_out_of_range_is_refused_and_nothing_of_that_user_is_released(m
             board.reset()
             for _ in range(2 if user != 2 else 1):  # in `absent` she just leaves
                 if board is boards[1] and user == 2:
-                    with pytest.raises(ValueError, match="outside"):
+                    with pytest.raises(ValueError, match="reward outside"):
                         board.step(0)
                 else:
                     board.step(0)
@@ -793,12 +791,12 @@ class Lax(gym.Wrapper):
 def test_what_cannot_be_counted_never_reaches_a_sum(make):
     board = make(Lax(river()))
     board.reset()
-    with pytest.raises(gym.error.InvalidAction, match="The action 7 is not in Discrete"):
+    with pytest.raises(gym.error.InvalidAction, match="action 7"):
         board.step(7)
     for says in (S, -1, 10**9):
         board, absent = make(Lax(river(), says)), make(Lax(river()))
         board.reset()
-        with pytest.raises(ValueError, match="observation outside its observation space") as caught:
+        with pytest.raises(ValueError, match="observation outside") as caught:
             board.step(1)
         assert str(says) not in str(caught.value)
         absent.reset()
@@ -837,53 +835,57 @@ def test_an_unexpected_end_is_refused():
             return observation, reward, True, truncated, info
 
     board = OpenBillboard(Ends(river()))
-    with pytest.raises(ValueError, match="If episodes are shorter, say so with horizon="):
+    with pytest.raises(ValueError, match="horizon="):
         board.serve(policy, 1)
 
 
 @pytest.mark.parametrize(
-    ("build", "kind", "sentence"),
+    ("build", "kind", "word"),
     [
-        (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "has no horizon.*Say it with horizon="),
-        (lambda: jdp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*need Discrete"),
+        (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "no horizon.*horizon="),
+        (lambda: jdp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*Discrete"),
         (lambda: jdp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
-        (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0: it must be a number above 0"),
+        (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0.*OpenBillboard"),
         (lambda: jdp(river(), epsilon=-1), ValueError, "epsilon is -1"),
         (lambda: jdp(river(), delta=1.0), ValueError, "delta is 1.0"),
         (lambda: jdp(river(), delta=-1e-6), ValueError, "delta is -1e-06"),
-        (lambda: jdp(river(), delta=0.0, noise="gaussian"), ValueError, "delta is 0: Gaussian noise needs delta"),
+        (lambda: jdp(river(), delta=0.0, noise="gaussian"), ValueError, "delta is 0: Gaussian"),
         (lambda: jdp(river(), delta=0.0, counting="matrix-factorization"), ValueError, "delta is 0"),
-        (lambda: jdp(river(), counting="matrix-factorization", noise="laplace"), ValueError, "is for Gaussian noise"),
-        (lambda: jdp(river(), counting="tree"), ValueError, "no counting 'tree': choose one of batched, binary-tree"),
+        (
+            lambda: jdp(river(), counting="matrix-factorization", noise="laplace"),
+            ValueError,
+            "for Gaussian noise",
+        ),
+        (lambda: jdp(river(), counting="tree"), ValueError, "'tree'.*batched, binary-tree"),
         (lambda: jdp(river(), noise="uniform"), ValueError, "no noise 'uniform'"),
-        (lambda: jdp(river(), users=0), ValueError, "users is 0: it must be at least 1"),
+        (lambda: jdp(river(), users=0), ValueError, "users is 0"),
         (lambda: jdp(river(), users=None), ValueError, "users is not given"),
         (lambda: jdp(river(), batch_size=0), ValueError, "batch_size is 0"),
-        (lambda: jdp(river(), releases=50.0), TypeError, "releases is 50.0: it must be a whole number"),
-        (lambda: jdp(river(), epsilon="1"), TypeError, "epsilon is '1': it must be a number"),
-        (lambda: jdp(river(), delta=None), TypeError, "delta is None: it must be a number"),
-        (lambda: jdp(river(), epsilon=1e-300), ValueError, "too large to be drawn faithfully"),
-        (lambda: jdp(river(), epsilon=1e-8, delta=0.0), ValueError, "too large to be drawn faithfully on a grid"),
-        (lambda: ldp(river(), epsilon=1e-8, randomizer="laplace"), ValueError, "too large to be drawn faithfully"),
-        (lambda: LDPPerStep(river(), 1e-12), ValueError, "too large to be drawn faithfully"),
-        (lambda: jdp(river(), releases=3), ValueError, "releases is 3: 40 users in batches of 1 make 40"),
-        (lambda: jdp(river(), calibration="printed"), ValueError, "calibration is 'printed': choose 'exact', or"),
+        (lambda: jdp(river(), releases=50.0), TypeError, "releases is 50.0"),
+        (lambda: jdp(river(), epsilon="1"), TypeError, "epsilon is '1'"),
+        (lambda: jdp(river(), delta=None), TypeError, "delta is None"),
+        (lambda: jdp(river(), epsilon=1e-300), ValueError, "epsilon is 1e-300: below 1e-09"),
+        (lambda: jdp(river(), epsilon=1e-8, delta=0.0), ValueError, "noise .*larger epsilon"),
+        (lambda: ldp(river(), epsilon=1e-8, randomizer="laplace"), ValueError, "noise .*larger epsilon"),
+        (lambda: LDPPerStep(river(), 1e-12), ValueError, "epsilon is 1e-12: below 1e-09"),
+        (lambda: jdp(river(), releases=3), ValueError, "releases is 3: .* 40"),
+        (lambda: jdp(river(), calibration="printed"), ValueError, "calibration is 'printed': .*'exact'"),
         (
             lambda: jdp(river(), calibration="paper", counting="batched"),
             ValueError,
             "'binary-tree' with noise='laplace'",
         ),
-        (lambda: jdp(ldp(river()), calibration="paper"), ValueError, "put no billboard around reports"),
+        (lambda: jdp(ldp(river()), calibration="paper"), ValueError, "calibration='paper'.*around reports"),
         (lambda: ldp(river(), epsilon=0.0), ValueError, "epsilon is 0.0"),
-        (lambda: ldp(river(), randomizer="gaussian"), ValueError, "Gaussian noise needs delta above 0"),
+        (lambda: ldp(river(), randomizer="gaussian"), ValueError, "delta is 0: Gaussian"),
         (lambda: ldp(river(), users=-2), ValueError, "users is -2"),
         (lambda: LDPPerStep(river(), 0.0), ValueError, "epsilon is 0.0"),
         (lambda: LDPPerStep(gym.make("CliffWalking-v1"), 1.0), ValueError, "has no horizon"),
         (lambda: OpenBillboard(river(), users=0), ValueError, "users is 0"),
     ],
 )
-def test_bad_input_gets_a_sentence_when_a_boundary_is_built(build, kind, sentence):
-    with pytest.raises(kind, match=sentence):
+def test_bad_input_gets_a_sentence_when_a_boundary_is_built(build, kind, word):
+    with pytest.raises(kind, match=word):
         build()
 
 
@@ -895,9 +897,9 @@ def test_bad_input_gets_a_sentence_when_users_are_served():
         board.serve(policy, np.zeros((2, 5)))
     with pytest.raises(ValueError, match="The policy has shape"):
         board.serve([1, 1], 1)
-    with pytest.raises(ValueError, match=r"does not fit the users, who have H=5, S=4, A=2"):
+    with pytest.raises(ValueError, match=r"users.* H=5, S=4, A=2"):
         board.serve(gym.make("PrivateRL/RiverSwim-v0").unwrapped.model.optimal_policy(), 1)
-    with pytest.raises(ValueError, match="has no tapes: say how many users to serve"):
+    with pytest.raises(ValueError, match="no tapes"):
         jdp(lake()).serve(np.zeros((12, 17), dtype=int), np.zeros((1, 25)))
     assert board.users_left == 40  # nobody was counted
 
@@ -951,8 +953,8 @@ def test_noise_that_was_interrupted_is_not_built_on(counting, monkeypatch, tmp_p
             for _ in range(20):
                 before = board.release
                 board.serve([1] * S, 1)
-    with pytest.raises(RuntimeError, match="nothing more is published here"):
+    with pytest.raises(RuntimeError, match="nothing more is published"):
         board.serve([1] * S, 1)
-    with pytest.raises(RuntimeError, match="nothing more is published here"):
+    with pytest.raises(RuntimeError, match="nothing more is published"):
         board.save_state(tmp_path / "state")
     assert board.release is before

@@ -100,7 +100,7 @@ def test_a_wrong_action_is_refused_whether_or_not_the_episode_has_ended():
     env = make(env=gym.make("FrozenLake-v1", max_episode_steps=40))
     env.reset(seed=0)
     for _ in range(40):
-        with pytest.raises(gym.error.InvalidAction, match="The action 99 is not in"):
+        with pytest.raises(gym.error.InvalidAction, match="action 99"):
             env.step(99)
         env.step(2)
 
@@ -122,8 +122,9 @@ def test_noise_is_not_seeded_by_reset():
         runs.append([env.step(1)[:2] for _ in range(H)] + [env.reset(seed=0)[0] for _ in range(40)])
     assert runs[0] != runs[1]
     assert "seeded" not in str(env.ledger)
-    assert "seeded noise: for experiments" in str(make().ledger)
-    assert str(env.ledger) == "(1.0, 0)-LDP, replace one user, any number of users"
+    assert "seeded" in str(make().ledger)
+    assert str(env.ledger).startswith("(1.0, 0)-LDP")
+    assert "any number of users" in str(env.ledger)
 
 
 def test_time_is_public_and_the_state_is_not():
@@ -154,5 +155,5 @@ def test_pictures_stay_inside():
     env = make(env=river(render_mode="ansi"))
     env.reset()
     assert env.render_mode is None
-    with pytest.raises(gym.error.Error, match="stays inside the trust boundary"):
+    with pytest.raises(gym.error.Error, match="inside the trust boundary"):
         env.render()

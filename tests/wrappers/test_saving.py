@@ -54,7 +54,7 @@ def test_a_state_is_continued_once(make, tmp_path):
     shutil.copy(tmp_path / "state", tmp_path / "copy")
     make(river()).load_state(tmp_path / "state")
     for path in (tmp_path / "state", tmp_path / "copy"):
-        with pytest.raises(ValueError, match=r"was continued before: .* the same noise on different data"):
+        with pytest.raises(ValueError, match="was continued before"):
             make(river()).load_state(path)
 
 
@@ -151,7 +151,7 @@ def test_where_nothing_can_be_written_down_nothing_is_continued(tmp_path, monkey
     fresh = jdp(river())
     with monkeypatch.context() as patch:
         patch.setattr(saving.os, "open", refuse)
-        with pytest.raises(ValueError, match=r"cannot be written down beside .*Make its folder writable"):
+        with pytest.raises(ValueError, match="folder writable"):
             fresh.load_state(tmp_path / "state")
     assert fresh.release.version == 0
     fresh.load_state(tmp_path / "state")
@@ -170,7 +170,7 @@ def test_a_state_of_an_older_version_is_refused_with_a_sentence(tmp_path):
     """Formats 1 and 2 were written by versions whose sums were laid out otherwise."""
     meta = np.frombuffer(json.dumps({"label": "SECRET", "format": 2}).encode(), dtype=np.uint8)
     np.savez(tmp_path / "old.npz", meta=meta, seal=np.zeros(32, dtype=np.uint8))
-    with pytest.raises(ValueError, match=r"was saved in format 2; this version reads format 3\. Finish that run with"):
+    with pytest.raises(ValueError, match=r"format 2.*format 3"):
         jdp(river()).load_state(tmp_path / "old.npz")
 
 
@@ -183,7 +183,7 @@ def test_a_state_with_parts_missing_is_refused_before_anything_is_taken_up(tmp_p
     with (tmp_path / "cut").open("wb") as file:
         np.savez(file, **arrays)
     fresh = jdp(river())
-    with pytest.raises(ValueError, match=r"is damaged, .* Nothing was taken up"):
+    with pytest.raises(ValueError, match=r"cut is damaged"):
         fresh.load_state(tmp_path / "cut")
     assert fresh.users_left == 40
     fresh.load_state(tmp_path / "state")  # and the whole one is not spent
@@ -204,30 +204,27 @@ def test_a_seed_is_confessed_after_loading_too(tmp_path):
         board.save_state(tmp_path / "state")
         other = make(river(), seed=None)
         other.load_state(tmp_path / "state")
-        assert "seeded noise: for experiments" in str(other.ledger)
+        assert "seeded" in str(other.ledger)
 
 
 @pytest.mark.parametrize(
-    ("other", "sentence"),
+    ("other", "word"),
     [
-        (
-            lambda: jdp(river(), epsilon=2.0),
-            "differs in guarantee, scale of noise: build this one with the same arguments",
-        ),
-        (lambda: jdp(river(), users=41), "differs in guarantee, number of releases, number of users"),
-        (lambda: jdp(river(), batch_size=2), "differs in batch_size, guarantee, number of releases"),
-        (lambda: jdp(river(n_states=5)), "differs in environment, sizes"),
-        (lambda: jdp(river(variant="osband")), "differs in environment: build"),
-        (lambda: jdp(river(), counting="batched"), "differs in guarantee"),
-        (lambda: jdp(river(), seed=None, secure=True), "differs in kind of generator"),
-        (lambda: BOARDS["ldp one-step"](river()), "differs in guarantee, kind of boundary"),
+        (lambda: jdp(river(), epsilon=2.0), "guarantee, scale of noise:"),
+        (lambda: jdp(river(), users=41), "guarantee, number of releases, number of users"),
+        (lambda: jdp(river(), batch_size=2), "batch_size, guarantee, number of releases"),
+        (lambda: jdp(river(n_states=5)), "environment, sizes"),
+        (lambda: jdp(river(variant="osband")), "in environment:"),
+        (lambda: jdp(river(), counting="batched"), "in guarantee"),
+        (lambda: jdp(river(), seed=None, secure=True), "kind of generator"),
+        (lambda: BOARDS["ldp one-step"](river()), "guarantee, kind of boundary"),
     ],
 )
-def test_another_boundary_cannot_take_over(other, sentence, tmp_path):
+def test_another_boundary_cannot_take_over(other, word, tmp_path):
     board = jdp(river())
     board.serve(policy, 5)
     board.save_state(tmp_path / "state")
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=word):
         other().load_state(tmp_path / "state")
     jdp(river()).load_state(tmp_path / "state")  # and the state is not spent by the attempt
 
@@ -238,7 +235,7 @@ def test_what_is_no_state_gets_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="There is no file"):
         jdp(river()).load_state(tmp_path / "missing")
     for name in ("text", "arrays.npz"):
-        with pytest.raises(ValueError, match="is not the saved state of a boundary, or is damaged"):
+        with pytest.raises(ValueError, match="not the saved state"):
             jdp(river()).load_state(tmp_path / name)
 
 
@@ -246,14 +243,14 @@ def test_misuse_gets_a_sentence(tmp_path):
     board = jdp(river())
     board.reset()
     board.step(1)
-    with pytest.raises(ValueError, match="in the middle of her episode"):
+    with pytest.raises(ValueError, match="middle of her episode"):
         board.save_state(tmp_path / "state")
     with pytest.raises(ValueError, match="has met users"):
         board.load_state(tmp_path / "state")
     stack = BOARDS["jdp around ldp"](river())
-    with pytest.raises(ValueError, match="lies inside a JDPBillboard"):
+    with pytest.raises(ValueError, match="call the JDPBillboard"):
         stack.env.save_state(tmp_path / "state")
-    with pytest.raises(ValueError, match="secure=True cannot be saved"):
+    with pytest.raises(ValueError, match="secure=True"):
         jdp(river(), seed=None, secure=True).save_state(tmp_path / "state")
 
 

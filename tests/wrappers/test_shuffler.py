@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import DPUCBVI, UCBVI
+from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.randomizers import Subsets
 from private_rl_gym.privacy.shuffling import amplified_epsilon
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
@@ -64,26 +65,29 @@ def test_the_noise_is_what_the_release_says():
     assert stated["n"] == pytest.approx(stated["m"] * np.sqrt(S))
 
 
+class Rigged:
+    """A generator whose binomial draws are made up; users round their rewards with it as ever."""
+
+    def __init__(self, binomial):
+        self.binomial = binomial
+        self.random = np.random.default_rng(0).random
+
+
 @pytest.mark.parametrize("broken", [None, "shared by all counters", "the same in every batch", "halved"])
-def test_noise_is_drawn_for_every_counter_and_batch(broken):
+def test_noise_is_drawn_for_every_counter_and_batch(broken, monkeypatch):
     """Correlations between counters and between batches, and the spread; each breakage fails one of them."""
     board = shuffler(users=None, batch_size=50, seed=3)
     if broken is not None:
         source, kept = np.random.default_rng(0), []
 
-        class Broken:
-            def binomial(self, bits, bias, cells):
-                noise = source.binomial(bits, bias, cells)
-                kept.append(noise)
-                if broken == "halved":
-                    return noise // 2
-                return np.full(cells, noise[0]) if broken == "shared by all counters" else kept[0]
+        def binomial(bits, bias, cells):
+            noise = source.binomial(bits, bias, cells)
+            kept.append(noise)
+            if broken == "halved":
+                return noise // 2
+            return np.full(cells, noise[0]) if broken == "shared by all counters" else kept[0]
 
-        class Source:
-            generator = Broken()
-            seeded = False
-
-        board._shuffler = Source()
+        monkeypatch.setattr(NoiseSource, "generator", Rigged(binomial))
     batches = []
     for _ in range(40):
         board.serve(RIGHT, 50)
@@ -141,9 +145,10 @@ def test_rewards_that_are_no_bits_are_rounded_without_bias():
 
 def test_the_ledger_says_what_it_costs():
     board = shuffler(delta=1e-6)
-    assert str(board.ledger) == "(1.0, 1e-06)-SDP, replace one user, 40 users; seeded noise: for experiments"
+    for part in ("(1.0, 1e-06)-SDP", "40 users", "seeded"):
+        assert part in str(board.ledger)
     assert "shuffle differential privacy" in board.ledger.sentence()
-    with pytest.warns(UserWarning, match="calibration='paper' is printed as epsilon = 1"):
+    with pytest.warns(UserWarning, match=r"calibration='paper' .*epsilon = 1"):
         paper = shuffler(calibration="paper")
     assert paper.guarantee.epsilon < 0.1  # many times the noise, composed exactly
     assert "printed as epsilon = 1" in str(paper.ledger)
@@ -212,7 +217,7 @@ def test_shuffling_amplifies_local_reports():
     assert "numerical bound" in str(board.ledger)
     board.serve(RIGHT, 12_000)
     assert board.release.users == 10_000
-    with pytest.raises(ValueError, match="would shuffle 2000 reports, and the promise is made for 10000 at least"):
+    with pytest.raises(ValueError, match=r"2000 reports.* 10000"):
         board.publish()  # a small batch hides less
     assert board.release.users == 10_000
     assert board.ledger.epsilon == shuffled.epsilon
@@ -251,7 +256,7 @@ def test_a_state_goes_on_only_where_the_same_was_agreed(tmp_path):
             shuffler(users=None, **other).load_state(tmp_path / "state")
     messages = shuffler(users=None, simulation="messages")
     messages.serve(RIGHT, 3)
-    with pytest.raises(ValueError, match=r"close it with publish\(\), then save"):
+    with pytest.raises(ValueError, match=r"close .*publish\(\)"):
         messages.save_state(tmp_path / "other")
 
 
@@ -285,15 +290,11 @@ def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatc
     """Found by attack: a mean taken off the noise first leaves its trace in the last digit of a double."""
 
     def published(held, noise):
-        class Fixed:
-            def binomial(self, _bits, _bias, cells):
-                return np.full(cells, noise)
-
         board = shuffler(river(horizon=1), 4.0, users=None, batch_size=400)
         board.serve(np.ones((1, S), dtype=int), 1)
-        source = type("Source", (), {"generator": Fixed()})()
-        monkeypatch.setattr(board, "_shuffler", source)
-        return board.disclose(np.full(board.statistic.cells, held), 1)[0]
+        with monkeypatch.context() as patch:
+            patch.setattr(NoiseSource, "generator", Rigged(lambda _bits, _bias, cells: np.full(cells, noise)))
+            return board.disclose(np.full(board.statistic.cells, held), 1)[0]
 
     for total in range(60, 120):
         assert len({published(total - noise, noise) for noise in range(28, 36)}) == 1
@@ -302,12 +303,11 @@ def test_what_is_published_is_a_function_of_the_sum_of_bits_and_noise(monkeypatc
 def test_an_interrupt_while_a_batch_closes_loses_nobody(monkeypatch):
     board = shuffler(users=None)
 
-    class Interrupts:
-        def binomial(self, *_):
-            raise KeyboardInterrupt
+    def interrupt(*_):
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(board, "_shuffler", type("Source", (), {"generator": Interrupts()})())
+        patch.setattr(NoiseSource, "generator", Rigged(interrupt))
         with pytest.raises(KeyboardInterrupt):
             board.serve(RIGHT, 8)
     assert board.release.version == 0
@@ -322,7 +322,7 @@ def test_a_stack_is_held_to_the_fewest_users_and_the_smallest_batch():
     promised = amplified(200)
     assert board.ledger.epsilon == pytest.approx(promised)
     board.serve(RIGHT, 199)
-    with pytest.raises(ValueError, match="199 reports, and the promise is made for 200 at least"):
+    with pytest.raises(ValueError, match=r"199 reports.* 200"):
         board.publish()
     board.serve(RIGHT, 1)
     assert board.publish().users == 200
@@ -352,28 +352,28 @@ def test_agents_learn_behind_a_shuffler():
 
 
 @pytest.mark.parametrize(
-    ("build", "sentence"),
+    ("build", "word"),
     [
         (lambda: SDPShuffler(river()), "epsilon and delta not given"),
-        (lambda: shuffler(delta=0.0), "delta is 0: noise bits run out"),
+        (lambda: shuffler(delta=0.0), "delta is 0:"),
         (lambda: shuffler(batch_size=0), "batch_size is 0"),
-        (lambda: shuffler(simulation="messages", batch_size=1_000, dropout=0.9999), "too many to make one by one"),
-        (lambda: shuffler(simulation="messages", users=None, batch_size=10**6), "too many to make one by one"),
+        (lambda: shuffler(simulation="messages", batch_size=1_000, dropout=0.9999), "one by one"),
+        (lambda: shuffler(simulation="messages", users=None, batch_size=10**6), "one by one"),
         (lambda: shuffler(dropout=1.5), "dropout is 1.5"),
         (lambda: shuffler(simulation="both"), "simulation is 'both'"),
         (lambda: shuffler(calibration="none"), "calibration is 'none'"),
-        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), 1.0), "epsilon is 1.0 around LDPUserSide: no noise is added"),
-        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), dropout=0.1), "are about noise bits, and LDPUserSide has none"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), 1.0), "epsilon is 1.0 around LDPUserSide"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), dropout=0.1), "dropout.*noise bits"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0, users=5), users=9), "was built for 5"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0), batch_size=9, smallest_batch=10), "batches have 9 users"),
         (lambda: SDPShuffler(LDPUserSide(river(), 1.0), smallest_batch=0), "smallest_batch is 0"),
-        (lambda: shuffler(smallest_batch=5), "it is for reports, which hide among each other"),
-        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), delta=0.0), "amplification by shuffling needs one in"),
-        (lambda: shuffler(shuffler()), "SDPShuffler around SDPShuffler makes no sense"),
-        (lambda: JDPBillboard(shuffler(), 1.0, 1e-6, 5), "JDPBillboard around SDPShuffler makes no sense"),
-        (lambda: shuffler(JDPBillboard(river(), 1.0, 1e-6, 5)), "SDPShuffler around JDPBillboard makes no sense"),
+        (lambda: shuffler(smallest_batch=5), "smallest_batch is 5"),
+        (lambda: SDPShuffler(LDPUserSide(river(), 1.0), delta=0.0), "delta is 0.0: amplification"),
+        (lambda: shuffler(shuffler()), "SDPShuffler around SDPShuffler"),
+        (lambda: JDPBillboard(shuffler(), 1.0, 1e-6, 5), "JDPBillboard around SDPShuffler"),
+        (lambda: shuffler(JDPBillboard(river(), 1.0, 1e-6, 5)), "SDPShuffler around JDPBillboard"),
     ],
 )
-def test_bad_input_gets_a_sentence(build, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_input_gets_a_sentence(build, word):
+    with pytest.raises(ValueError, match=word):
         build()
