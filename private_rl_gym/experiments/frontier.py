@@ -104,8 +104,15 @@ def knowledge_of(curve: Curve) -> str:
     return "stationary" if agent.get("stationary", agent["name"] in POOLING) else "nothing"
 
 
+def line_of(curve: Curve) -> str:
+    """The name of the curve's line in the figure."""
+    untold = curve.config["agent"]["name"] in POOLING and knowledge_of(curve) == "nothing"
+    return agent_of(curve) + (", told nothing" if untold else "")
+
+
 ROLES = {  # how the curves of each kind of agent look
     "flagship": {"color": "#000000", "lw": 2.2},
+    "untold": {"color": "#000000", "lw": 1.4, "ls": "--"},
     "papers": {"color": "#0072B2", "lw": 1.4},
     "printed": {"color": "#D55E00", "lw": 1.4},
 }
@@ -121,7 +128,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     columns = min(COLUMNS, max(1, len(places)))
     figure, panels = new_panels(titles, columns, (3.4, 3.0))
     figure.suptitle(plain_text(title), fontsize=11)
-    others = dict.fromkeys(str(curve.config["agent"]["name"]) for curve in curves if _role(curve) != "flagship")
+    others = dict.fromkeys(name for name in (str(c.config["agent"]["name"]) for c in curves) if name != FLAGSHIP)
     marker = {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)}
     ticks = sorted({float(f"{c.epsilon:.1g}") for c in curves if _hides(c)})
     lines: dict[str, Any] = {}
@@ -155,8 +162,8 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
 
 
 def _role(curve: Curve) -> str:
-    if agent_of(curve).startswith(FLAGSHIP):
-        return "flagship"
+    if curve.config["agent"]["name"] == FLAGSHIP:
+        return "flagship" if knowledge_of(curve) == "stationary" else "untold"
     return "printed" if curve.config["boundary"].get("calibration") == "paper" else "papers"
 
 
@@ -164,5 +171,5 @@ def _lines(curves: Iterable[Curve]) -> dict[str, list[Curve]]:
     """Curves by agent, sorted by epsilon."""
     lines: dict[str, list[Curve]] = {}
     for curve in sorted(curves, key=lambda curve: curve.epsilon):
-        lines.setdefault(agent_of(curve), []).append(curve)
+        lines.setdefault(line_of(curve), []).append(curve)
     return lines

@@ -74,7 +74,9 @@ def test_stages_that_differ_overrule_what_all_stages_say_together():
     [
         lambda env: OpenBillboard(env, 600, statistic="staged-reports", seed=1),
         lambda env: LDPUserSide(env, 4.0, users=600, statistic="staged-reports", seed=1),
-        lambda env: SDPShuffler(env, 4.0, 1e-4, 600, statistic="staged-reports", seed=1),
+        pytest.param(
+            lambda env: SDPShuffler(env, 4.0, 1e-4, 600, statistic="staged-reports", seed=1), marks=pytest.mark.slow
+        ),  # calibrates every size of a batch
     ],
 )
 def test_without_being_told_it_runs_on_every_board_and_continues_from_a_file(make, tmp_path):
