@@ -64,7 +64,7 @@ def test_the_table_has_its_columns_and_a_row_for_each_curve(drawn):
     rows = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == COLUMNS.replace(" ", ",")
     assert text == as_csv(curves, FRONTIER)
-    assert len(rows) == len(grid.labels) == 3 * (2 + 4 + 2) + 1
+    assert len(rows) == len(grid.labels) == 3 * (2 + 1 + 4 + 2) + 1
     for row, curve in zip(rows, curves, strict=True):
         finals = curve.regret[:, -1]
         assert float(row["regret"]) == pytest.approx(finals.mean(), abs=0.06)
@@ -132,7 +132,7 @@ def test_shares_of_the_best_possible_are_drawn_with_names_at_the_ends(drawn):
     assert axes.get_legend() is None
     names = [text.get_text() for text in axes.texts]
     assert "never learning" in names
-    assert len(names) == len(axes.lines) == 9
+    assert len(names) == len(axes.lines) == 10
     for curve, line in zip(curves, axes.lines[:-1], strict=False):
         assert line.get_xdata()[-1] == 60
         assert (np.asarray(line.get_ydata()) <= 1.0 + 1e-9).all(), curve.label
