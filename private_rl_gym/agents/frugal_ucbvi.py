@@ -80,9 +80,9 @@ class _Model:
         cell, P = np.zeros((S, A)), np.full((S, A, S), 1.0 / S)
         return cls(P, cell, np.full(S, 1.0 / S), np.zeros((S, A), dtype=bool), np.ones((S, A)), cell + 1e-9)
 
-    def absorb(self, state: int) -> None:
-        """Write down that no action leaves this state, and that it pays nothing."""
-        self.P[state], self.r[state], self.known[state] = 0.0, 0.0, True
+    def absorb(self, state: int, reward: float) -> None:
+        """Write down that no action leaves this state, and the reward of each step there."""
+        self.P[state], self.r[state], self.known[state] = 0.0, reward, True
         self.P[state, :, state] = 1.0
         self.noise[state], self.n[state] = 0.0, CERTAIN
 
@@ -355,7 +355,7 @@ class FrugalUCBVI(BatchedAgent):
                 n=np.maximum(n**2 / (n + S * noise + 1e-9), 1e-9),
             )
             if past[0].release.absorbing is not None:
-                model.absorb(past[0].release.absorbing)
+                model.absorb(past[0].release.absorbing, past[0].release.waiting_reward)
         return model
 
     def progress(self) -> dict[str, float]:

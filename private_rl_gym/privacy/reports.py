@@ -53,7 +53,9 @@ class ReportRelease(Published):
             return self
         reports = self.reports.copy()
         reports[self.absorbing] = 0.0
-        reports[self.absorbing, :, self.absorbing, 0] = CERTAIN
+        reports[self.absorbing, :, self.absorbing] = CERTAIN * np.array(
+            [1.0 - self.waiting_reward, self.waiting_reward]
+        )
         return replace(self, reports=read_only(reports))
 
     def __repr__(self) -> str:

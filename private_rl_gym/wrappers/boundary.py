@@ -86,12 +86,26 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     """The delta that commands ask for if nothing is said, where the constructor has such an option."""
 
     def __init__(
-        self, env: gym.Env[Any, Any], *, statistic: Any, horizon: int | None, users: int | None, batch_size: int
+        self,
+        env: gym.Env[Any, Any],
+        *,
+        statistic: Any,
+        horizon: int | None,
+        users: int | None,
+        batch_size: int,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         gym.Wrapper.__init__(self, env)
         self._inner = self._find_inner(env)
+        if self._inner is not None and reward_range is not None:
+            raise ValueError(
+                f"reward_range is {reward_range!r}: rewards are mapped where users are met. Give it to the "
+                f"{type(self._inner).__name__} inside."
+            )
         self._outer: str | None = None  # the boundary around this one, which has taken its users and reports
-        self.population: Population = Population(env, horizon) if self._inner is None else self._inner.population
+        self.population: Population = (
+            Population(env, horizon, reward_range) if self._inner is None else self._inner.population
+        )
         self._users = None if users is None else positive_integer(users, "users", "users")
         if self._inner is not None and self._inner.users is not None:
             if self._users is not None and self._inner.users < self._users:
@@ -212,7 +226,13 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return Batches(self.statistic, self, **self._about_users())
 
     def _about_users(self) -> dict[str, Any]:
-        return {"users": self.users, "batch_size": self.batch_size, "absorbing": self.population.absorbing}
+        population = self.population
+        return {
+            "users": self.users,
+            "batch_size": self.batch_size,
+            "absorbing": population.absorbing,
+            "waiting_reward": population.rewards.zero if population.padded else 0.0,
+        }
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
         """Add the users' vectors to ``sums``; around another boundary, add what users contribute there."""
@@ -367,7 +387,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
         Observations contain the stage if those of the users' environment do.
         """
-        model = private_model(self.release, padded=self.population.padded)
+        model = private_model(self.release)
         timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
         return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 
@@ -636,6 +656,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             "number of users": self.users,
             "kind of generator": {role: source.secure for role, source in self.all_sources().items()},
             "environment": saving.digest(self.population.model),
+            "range of rewards": None if self.population.rewards.plain else str(self.population.rewards),
             **self.noise_terms(),
         }
 
