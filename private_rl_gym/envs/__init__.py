@@ -3,6 +3,7 @@
 * ``TabularModel`` - transitions, rewards, start and horizon, with exact values
 * ``SparseModel`` - the same for many states, each with few successors
 * ``TabularEnv``, ``TabularVectorEnv`` - one user, or thousands, of any model
+* ``LoggedUsers`` - the sizes of a table of finished episodes
 * ``RiverSwim`` - the papers' benchmark
 * ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds
 * ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
@@ -16,6 +17,7 @@ from private_rl_gym.envs.frozen_lake import FrozenLake
 from private_rl_gym.envs.garnet import Garnet
 from private_rl_gym.envs.hard import HardBandit, HardMDP
 from private_rl_gym.envs.linear_mixture import LinearMixture
+from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.envs.mixture import Mixture
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.river_swim import RiverSwim
@@ -30,6 +32,7 @@ __all__ = [
     "HardBandit",
     "HardMDP",
     "LinearMixture",
+    "LoggedUsers",
     "Mixture",
     "RiverSwim",
     "RiverSwimMixture",

@@ -137,6 +137,8 @@ class JDPBillboard(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            seed=seed,
+            secure=secure,
         )
         self._budget = float(epsilon), float(delta)
         self._counting_choice = counting, noise

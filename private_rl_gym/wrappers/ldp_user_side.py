@@ -107,6 +107,8 @@ class LDPUserSide(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            seed=seed,
+            secure=secure,
         )
         check_budget(epsilon, delta)
         self._budget = float(epsilon), float(delta)

@@ -72,6 +72,7 @@ class OpenBillboard(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            seed=seed,
         )
         self._choices = NoiseSource(seed, role="choices")
         self.design("tabular" if statistic is None else statistic, apart=True)

@@ -19,6 +19,7 @@ from gymnasium.error import InvalidAction
 from numpy.typing import NDArray
 
 from private_rl_gym.envs.finite import FiniteModel
+from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
@@ -154,6 +155,7 @@ class Population:
 
     def _find_horizon(self, given: int | None) -> int:
         limits = [] if self.model is None else [self.model.horizon]
+        limits += [self.env.unwrapped.horizon] if isinstance(self.env.unwrapped, LoggedUsers) else []
         time_limits = [layer for layer in layers(self.env) if isinstance(layer, gym.wrappers.TimeLimit)]
         limits += [int(layer._max_episode_steps) for layer in time_limits]
         if given is not None:
@@ -164,6 +166,11 @@ class Population:
                 "with gym.make(..., max_episode_steps=...)."
             )
         return min(limits)
+
+    def require_present(self) -> None:
+        """Refuse to meet users whose episodes are over, before anyone is counted."""
+        if isinstance(self.env.unwrapped, LoggedUsers):
+            self.env.reset()
 
     def state_of(self, observation: Any) -> int:
         """The state in an observation, counted from 0."""

@@ -125,6 +125,8 @@ class SDPShuffler(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            seed=seed,
+            secure=secure,
         )
         if simulation not in ("aggregate", "messages"):
             raise ValueError(f"simulation is {simulation!r}: choose 'aggregate' or 'messages'.")
