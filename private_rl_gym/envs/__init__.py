@@ -9,10 +9,12 @@
 * ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
 * ``Garnet`` - random sparse models
 * ``FrozenLake`` - Gymnasium's lake
+* ``Cohort`` - patients, and a synthetic table of those who were treated before
 """
 
 from __future__ import annotations
 
+from private_rl_gym.envs.cohort import Cohort
 from private_rl_gym.envs.frozen_lake import FrozenLake
 from private_rl_gym.envs.garnet import Garnet
 from private_rl_gym.envs.hard import HardBandit, HardMDP
@@ -27,6 +29,7 @@ from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.envs.vector import TabularVectorEnv
 
 __all__ = [
+    "Cohort",
     "FrozenLake",
     "Garnet",
     "HardBandit",
