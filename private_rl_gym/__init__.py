@@ -27,6 +27,7 @@ ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "PrivateRL/RiverSwimMixture-v0": ("river_swim_mixture", "RiverSwimMixture"),
     "PrivateRL/Garnet-v0": ("garnet", "Garnet"),
     "PrivateRL/FrozenLake-v0": ("frozen_lake", "FrozenLake"),
+    "PrivateRL/Cohort-v0": ("cohort", "Cohort"),
 }
 """Every registered id, with the module of ``private_rl_gym.envs`` and the class behind it."""
 

@@ -9,6 +9,7 @@ import typer
 import private_rl_gym
 from private_rl_gym.commands.audit import audit
 from private_rl_gym.commands.budget import budget
+from private_rl_gym.commands.learn import learn
 from private_rl_gym.commands.pictures import plot, table
 from private_rl_gym.commands.runs import list_, show, sweep, train
 
@@ -38,7 +39,7 @@ def about(
 
 
 app.command(name="list")(list_)
-for command in (train, sweep, plot, table, show, budget, audit):
+for command in (train, learn, sweep, plot, table, show, budget, audit):
     app.command()(command)
 
 

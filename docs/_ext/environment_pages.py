@@ -17,6 +17,7 @@ SHAPES = {
     "LinearMixture": ([{}, {"instance_seed": 1}, {"stationary": False}, {"n_states": 200}], 2),
     "RiverSwimMixture": ([{}, {"variant": "strehl-littman"}, {"variant": "open-banks"}], 10),
     "Garnet": ([{}, {"instance_seed": 1}, {"stationary": False}], 3),
+    "Cohort": ([{}, {"horizon": 20}], 2),
     "FrozenLake": ([{}, {"horizon": 100}, {"is_slippery": False}, {"map_name": "8x8", "horizon": 100}], 3),
 }
 

@@ -346,6 +346,30 @@ class Agent(ABC):
             watch.on_training_end()
         return self
 
+    def learn_offline(self, *, stationary: bool = False) -> Self:
+        """Plan from the users who have come, with pessimism in place of optimism, because nobody comes to correct it.
+
+        This is post-processing of the newest release: the ledger of the boundary is that of the policy.
+
+        Args:
+            stationary: Whether all stages have the same transitions and rewards, so that their sums may be pooled.
+        """
+        release = self._board.release
+        if not release.users:
+            raise ValueError("Nobody has come yet: bring users in with board.ingest(...), or serve them, and publish.")
+        self._loaded, self._identity = None, self._board.identity
+        self._policy = self.plan_offline(release.with_certain_rows(), stationary=stationary)
+        self._planned = release.version
+        return self
+
+    def plan_offline(self, release: Any, *, stationary: bool) -> Policy:
+        """The policy for users whom nobody will learn from. Raises ValueError for agents that only explore."""
+        del release, stationary
+        raise ValueError(
+            f"{type(self).__name__} learns from users whom it meets, and plans for them with optimism: learn offline "
+            "with DPUCBVI."
+        )
+
     # Logs ------------------------------------------------------------------------------------------------------------
 
     @property

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.agents.offline import pessimistic_plan, pooled
 from private_rl_gym.agents.optimism import Constants, Optimist, check_constants, check_multiplier
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.policy import Policy
@@ -21,7 +22,7 @@ class DPUCBVI(Optimist):
     """UCBVI for noisy counts: counts are projected to valid ones, and the bonus allows for their noise.
 
     Qiao, Wang: Near-Optimal Differentially Private Reinforcement Learning, 2023, algorithm 1 and theorem 4.1. With
-    exact counts it gives exactly the numbers of ``UCBVI(variant="bernstein")``.
+    exact counts it gives exactly the numbers of ``UCBVI(variant="bernstein")``. ``learn_offline`` subtracts the bonus.
 
     Args:
         policy: ``"TabularPolicy"``.
@@ -66,6 +67,15 @@ class DPUCBVI(Optimist):
             self._plan = practical_plan(
                 n, m, release.r, self.iota, self.bonus_scale, self.noise_scale * noise, 2.0 * noise
             )
+        return self._plan.policy
+
+    def plan_offline(self, release: Release, *, stationary: bool) -> Policy:
+        """The same counts and the same bonus, subtracted; with ``stationary`` pooled over stages."""
+        if self.constants == "theory":
+            raise ValueError("constants='theory' is for learners who explore: offline, plan with 'practical' ones.")
+        m, r, noise = pooled(release) if stationary else (release.m, release.r, release.noise_std["n"])
+        scales = self.bonus_scale, self.noise_scale * noise, 2.0 * noise
+        self._plan = pessimistic_plan(m, r, self.horizon, self.iota, *scales)
         return self._plan.policy
 
 

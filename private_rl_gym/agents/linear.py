@@ -93,6 +93,7 @@ class LinearOptimist(Optimist):
             staged=self.constants == "practical",
             policy=policy,
             absorbing=release.absorbing,
+            waiting_reward=release.waiting_reward,
         )
         return self._plan
 

@@ -170,13 +170,15 @@ class ReportedModel:
         levels: Estimates, the first of all stages together; where stages may differ, of halves of the episode, and of
             their halves, to single stages.
         initial: ``[s]``, where users start.
-        absorbing: A state that no action leaves and that pays nothing.
+        absorbing: A state that no action leaves, and the reward of each step there.
 
     Attributes:
         alike: Whether chance explains the differences between stages.
     """
 
-    def __init__(self, levels: Sequence[Estimate], initial: NDArray[np.float64], absorbing: int | None = None) -> None:
+    def __init__(
+        self, levels: Sequence[Estimate], initial: NDArray[np.float64], absorbing: tuple[int, float] | None = None
+    ) -> None:
         self.levels, self.initial, self.alike = levels, initial, True
         merged = levels[0]
         for parts in levels[1:]:
@@ -187,9 +189,10 @@ class ReportedModel:
         self.P = merged.rows.sum(axis=-1)
         self.r = np.where(self.known, merged.rows[..., 1].sum(axis=-1), 0.0)
         if absorbing is not None:
-            self.P[:, absorbing], self.r[:, absorbing], self.known[:, absorbing] = 0.0, 0.0, True
-            self.P[:, absorbing, :, absorbing] = 1.0
-            self.noise[:, absorbing], self.n[:, absorbing] = 0.0, CERTAIN
+            state, reward = absorbing
+            self.P[:, state], self.r[:, state], self.known[:, state] = 0.0, reward, True
+            self.P[:, state, :, state] = 1.0
+            self.noise[:, state], self.n[:, state] = 0.0, CERTAIN
 
     @classmethod
     def of_nothing(cls, H: int, S: int, A: int, *, stationary: bool) -> ReportedModel:
@@ -211,7 +214,8 @@ class ReportedModel:
 
     def updated(self, past: Sequence[Asked]) -> ReportedModel:
         """The model of all batches, each weighted by the reports that the model itself expects of it."""
-        absorbing, initial = past[0].release.absorbing, _starts(past, len(self.initial))
+        release, initial = past[0].release, _starts(past, len(self.initial))
+        absorbing = None if release.absorbing is None else (release.absorbing, release.waiting_reward)
         model = ReportedModel(self.levels, initial, absorbing)
         for _ in range(ROUNDS):
             levels = [

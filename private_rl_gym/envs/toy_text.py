@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.rewards import RewardRange
 
 __all__ = ["read_toy_text"]
 
@@ -31,19 +31,19 @@ def read_toy_text(
         )
     H = positive_integer(_horizon(env) if horizon is None else horizon, "horizon", "steps in an episode")
     S, A = len(table), len(table[0])
-    low, high = _reward_range(table, reward_range, type(bare).__name__)
+    mapping = _reward_range(table, reward_range, type(bare).__name__)
     ends = _end_states(table)
     P = np.zeros((S + len(set(ends.values())), A, S + len(set(ends.values()))))
     weighted = np.zeros_like(P)  # reward times probability
     for end in range(S, len(P)):
         P[end, :, end] = 1.0
-        weighted[end, :, end] = (0.0 - low) / (high - low)
+        weighted[end, :, end] = mapping.zero
     for s, actions in table.items():
         for a, outcomes in actions.items():
             for probability, successor, reward, terminated in outcomes:
                 target = ends[reward] if terminated else successor
                 P[s, a, target] += probability
-                weighted[s, a, target] += probability * (reward - low) / (high - low)
+                weighted[s, a, target] += probability * mapping.mapped(reward)
     rewards = np.divide(weighted, P, out=np.zeros_like(P), where=P > 0)
     return {
         "transitions": P,
@@ -77,21 +77,14 @@ def _horizon(env: gym.Env[Any, Any]) -> int:
     return limit
 
 
-def _reward_range(table: Any, given: tuple[float, float] | None, name: str) -> tuple[float, float]:
+def _reward_range(table: Any, given: tuple[float, float] | None, name: str) -> RewardRange:
     rewards = [entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes]
     least, most = float(min(0.0, *rewards)), float(max(0.0, *rewards))
-    try:
-        low, high = (0.0, 1.0) if given is None else (float(given[0]), float(given[1]))
-    except (TypeError, ValueError, IndexError):
-        raise ValueError(
-            f"reward_range is {given!r}: it must be two numbers, the least and the largest reward."
-        ) from None
-    if not (low < high and math.isfinite(high - low)):
-        raise ValueError(f"reward_range is {given}: its first number must be below its second, and both finite.")
-    if least < low or most > high:
+    mapping = RewardRange.of(given)
+    if least < mapping.low or most > mapping.high:
         hint = f"reward_range=({least:g}, {most:g})"
         raise ValueError(
-            f"{name} pays rewards from {least:g} to {most:g} (0 after the end), outside [{low:g}, {high:g}]: "
+            f"{name} pays rewards from {least:g} to {most:g} (0 after the end), outside {mapping}: "
             f"pass {hint} to map them to [0, 1]."
         )
-    return low, high
+    return mapping

@@ -62,6 +62,7 @@ def linear_induction(
     staged: bool,
     policy: NDArray[np.float64] | None = None,
     absorbing: int | None = None,
+    waiting_reward: float = 0.0,
 ) -> Optimism:
     """Q = reward + bonus + <phi, theta> + bonus from the last stage to the first, cut to the possible range.
 
@@ -72,7 +73,8 @@ def linear_induction(
         staged: Cut the reward to [0, 1], and the next value to the range of values of possible next states; if
             False, cut only their sum, to [0, H - h].
         policy: ``[h, s, a]``, the policy to evaluate; None for the greedy one.
-        absorbing: A state in which nothing is earned any more, or None.
+        absorbing: A state that no action leaves, or None.
+        waiting_reward: The reward of each step there.
     """
     horizon = len(transitions.gram)
     shape = (horizon, features.n_states, features.n_actions)
@@ -82,7 +84,7 @@ def linear_induction(
         features.arrays,
         transitions.packed(),
         rewards.packed(),
-        (features.bound, staged, -1 if absorbing is None else absorbing),
+        (features.bound, staged, -1 if absorbing is None else absorbing, waiting_reward),
         np.empty((0, 0, 0)) if policy is None else policy,
         q,
         v,
@@ -96,7 +98,7 @@ def _induction(
     known: Any, transitions: Any, rewards: Any, options: Any, policy: Any, q: Any, v: Any, actions: Any
 ) -> Any:
     offsets, kernels, successors, weights, varphi = known
-    bound, staged, absorbing = options
+    bound, staged, absorbing, waiting_reward = options
     horizon, n_states, n_actions = q.shape
     d, j = transitions[0].shape[1], varphi.shape[1]
     factor_p, factor_r = np.zeros((d, d)), np.zeros((j, j))
@@ -131,7 +133,7 @@ def _induction(
                         ahead = min(high, max(low, ahead))
                 if staged:
                     reward = min(1.0, max(0.0, reward))
-                q[h, s, a] = 0.0 if s == absorbing else min(top, max(0.0, reward + ahead))
+                q[h, s, a] = top * waiting_reward if s == absorbing else min(top, max(0.0, reward + ahead))
         greedy(q[h], v[h], actions[h])
         if policy.size > 0:
             for s in range(n_states):

@@ -68,12 +68,21 @@ class Batches:
         users: The number of users that may come; None for any number.
         batch_size: Users in a batch. The last batch may be smaller.
         absorbing: The state in which episodes that ended early stay; None if episodes cannot end early.
+        waiting_reward: The reward of each step there.
     """
 
     def __init__(
-        self, statistic: Statistic, door: Door, *, users: int | None, batch_size: int, absorbing: int | None = None
+        self,
+        statistic: Statistic,
+        door: Door,
+        *,
+        users: int | None,
+        batch_size: int,
+        absorbing: int | None = None,
+        waiting_reward: float = 0.0,
     ) -> None:
         self.statistic, self.users, self.batch_size, self.absorbing = statistic, users, batch_size, absorbing
+        self.waiting_reward = waiting_reward
         self._door = door
         self.gone = 0  # users who have left, and whose contributions are in the sums
         self.pending = 0  # of them, since the last release
@@ -208,6 +217,7 @@ class Batches:
             errors=self.statistic.errors(law, users),
             events=entries * self._bounded_releases(),
             absorbing=self.absorbing,
+            waiting_reward=self.waiting_reward,
         )
 
     def _bounded_releases(self) -> int:

@@ -33,6 +33,7 @@ class Published:
         version: Number of the release; it changes only when something new is published.
         users: Number of users that it is about.
         absorbing: The state in which episodes that ended early stay; None if episodes cannot end early.
+        waiting_reward: The reward of each step there: that of nothing, on the scale of all rewards.
     """
 
     families: ClassVar[tuple[str, ...]] = ()
@@ -46,6 +47,7 @@ class Published:
     errors: Mapping[str, ErrorLaw] = field(repr=False)
     events: int = field(repr=False)  # entries times releases: what a bound has to hold for at once
     absorbing: int | None = field(default=None, repr=False)
+    waiting_reward: float = field(default=0.0, repr=False)
 
     def sums(self) -> dict[str, NDArray[np.float64]]:
         """The sums, by name."""
@@ -105,7 +107,8 @@ class Release(Published):
         if self.absorbing is None:
             return self
         n, m, r = self.n.copy(), self.m.copy(), self.r.copy()
-        n[:, self.absorbing], m[:, self.absorbing], r[:, self.absorbing] = CERTAIN, 0.0, 0.0
+        n[:, self.absorbing], m[:, self.absorbing] = CERTAIN, 0.0
+        r[:, self.absorbing] = CERTAIN * self.waiting_reward
         m[:, self.absorbing, :, self.absorbing] = CERTAIN
         return replace(self, n=read_only(n), m=read_only(m), r=read_only(r))
 

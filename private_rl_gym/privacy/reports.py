@@ -54,7 +54,8 @@ class ReportRelease(Published):
             return self
         reports = self.reports.copy()
         reports[..., self.absorbing, :, :, :] = 0.0
-        reports[..., self.absorbing, :, self.absorbing, 0] = CERTAIN
+        rewards = np.array([1.0 - self.waiting_reward, self.waiting_reward])  # as bits
+        reports[..., self.absorbing, :, self.absorbing, :] = CERTAIN * rewards
         return replace(self, reports=read_only(reports))
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@
 * ``LDPUserSide`` - sums of reports that each user noised herself (local differential privacy)
 * ``SDPShuffler`` - sums of shuffled bits, batch by batch (shuffle differential privacy)
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
+* ``Episodes`` - finished episodes as arrays, for ``ingest``; ``BadRowsError`` - its error for rows that it cannot take
 * ``Boundary`` - the base class of the billboards; ``BudgetExhausted`` - its error for too many users
 * ``BOUNDARIES`` - the boundaries that sum, by the short names that commands, grids and audits use
 """
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted, Observer
+from private_rl_gym.wrappers.episodes import BadRowsError, Episodes
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.ldp_per_step import LDPPerStep
 from private_rl_gym.wrappers.ldp_user_side import LDPUserSide
@@ -20,8 +22,10 @@ from private_rl_gym.wrappers.sdp_shuffler import SDPShuffler
 
 __all__ = [
     "BOUNDARIES",
+    "BadRowsError",
     "Boundary",
     "BudgetExhausted",
+    "Episodes",
     "JDPBillboard",
     "LDPPerStep",
     "LDPUserSide",

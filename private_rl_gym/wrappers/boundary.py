@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -27,6 +27,8 @@ from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import saving
+from private_rl_gym.wrappers.episodes import BadRowsError, read
+from private_rl_gym.wrappers.members import Members
 from private_rl_gym.wrappers.pace import Pacer
 from private_rl_gym.wrappers.population import (
     TRANSPARENT,
@@ -65,7 +67,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     """Sums what users contribute, and publishes the sums as its guarantee allows.
 
     Users are met in two ways, which give the same sums for the same users and noise: agents call ``serve``, and other
-    learners call ``reset`` and ``step``, as in any Gymnasium environment. In both cases a user's reward is withheld
+    learners call ``reset`` and ``step``, as in any Gymnasium environment. Those whose episodes are over are brought in
+    with ``ingest``. In all cases a user's reward is withheld
     (``step`` returns 0.0, with ``info["withheld"]``). Of the rest of ``info``, only harmless keys are passed on.
 
     A user counts from the moment she arrives. If her episode is refused, or abandoned by another ``reset`` or by
@@ -86,12 +89,28 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     """The delta that commands ask for if nothing is said, where the constructor has such an option."""
 
     def __init__(
-        self, env: gym.Env[Any, Any], *, statistic: Any, horizon: int | None, users: int | None, batch_size: int
+        self,
+        env: gym.Env[Any, Any],
+        *,
+        statistic: Any,
+        horizon: int | None,
+        users: int | None,
+        batch_size: int,
+        reward_range: tuple[float, float] | None = None,
+        seed: int | None = None,
+        secure: bool = False,
     ) -> None:
         gym.Wrapper.__init__(self, env)
         self._inner = self._find_inner(env)
+        if self._inner is not None and reward_range is not None:
+            raise ValueError(
+                f"reward_range is {reward_range!r}: rewards are mapped where users are met. Give it to the "
+                f"{type(self._inner).__name__} inside."
+            )
         self._outer: str | None = None  # the boundary around this one, which has taken its users and reports
-        self.population: Population = Population(env, horizon) if self._inner is None else self._inner.population
+        self.population: Population = (
+            Population(env, horizon, reward_range) if self._inner is None else self._inner.population
+        )
         self._users = None if users is None else positive_integer(users, "users", "users")
         if self._inner is not None and self._inner.users is not None:
             if self._users is not None and self._inner.users < self._users:
@@ -111,6 +130,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         self._ask: Ask | None = None
         self._observers: list[Observer] = []
         self._pacer = Pacer()
+        self._members = Members()  # who came with an id
+        self._order = NoiseSource(seed, secure=secure, role="order")
         self._told = False  # whether the warning about withheld rewards was given
 
     def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
@@ -212,7 +233,13 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return Batches(self.statistic, self, **self._about_users())
 
     def _about_users(self) -> dict[str, Any]:
-        return {"users": self.users, "batch_size": self.batch_size, "absorbing": self.population.absorbing}
+        population = self.population
+        return {
+            "users": self.users,
+            "batch_size": self.batch_size,
+            "absorbing": population.absorbing,
+            "waiting_reward": population.rewards.zero if population.padded else 0.0,
+        }
 
     def contribute(self, users: Trajectories, ask: Ask | None, sums: NDArray[np.int64]) -> None:
         """Add the users' vectors to ``sums``; around another boundary, add what users contribute there."""
@@ -367,7 +394,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
         Observations contain the stage if those of the users' environment do.
         """
-        model = private_model(self.release, padded=self.population.padded)
+        model = private_model(self.release)
         timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
         return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 
@@ -406,6 +433,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             The number of users served, and nothing about them.
         """
         self._require_outermost()
+        self.population.require_present()
         plain = self.population.policy(policy)
         if not plain.deterministic:
             if rng is None:
@@ -457,10 +485,84 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             observer.left(users, count)
         self._batches.receive(users, count, ask)
 
+    def ingest(
+        self,
+        episodes: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        bad_rows: Literal["refuse", "empty"] = "refuse",
+        ask: Ask | None = None,
+    ) -> int:
+        """Take in users whose episodes are over, in place of serving them.
+
+        They count as served users do, in batches that they are put into in random order, because the order of a table
+        may depend on what is in it. An episode that ended before the horizon waits in the absorbing state, as in the
+        environment loop; one that is longer is cut. Ids are compared here and never leave: a user who has come before
+        is refused. A table belongs to the experimenter, so errors may say how many of its rows are bad.
+
+        Privacy:
+            The guarantee of this boundary, for replacing one user of a table with all her rows. Users whom ``serve``
+            met have no id, so nobody may be both served and brought in. Proof: docs/proofs/ingest.md.
+
+        Args:
+            episodes: ``Episodes`` of arrays, or a table with a row for each step (Arrow, pandas, or a mapping of
+                columns) with user, stage, state, action, reward and next_state, or a Minari data set.
+            columns: The table's own names for these columns, such as ``{"user": "patient"}``.
+            bad_rows: Whether rows that no trajectory can be made of are refused, with all others; or their users
+                count and contribute nothing (``"empty"``), as users do who are refused while they are served.
+            ask: The request that they answer; by default the last request.
+
+        Returns:
+            The number of users in the table, and nothing else about them.
+        """
+        self._require_outermost()
+        if bad_rows not in ("refuse", "empty"):
+            raise ValueError(f"bad_rows is {bad_rows!r}: choose 'refuse', or 'empty' for users who contribute nothing.")
+        if self.statistic.name not in ("tabular", "reports"):
+            raise ValueError(
+                f"This {type(self).__name__} sums {self.statistic.name} statistics, which need users who run the "
+                "learner's policy: build it with statistic='tabular' or 'reports'."
+            )
+        asked = self._ask if ask is None else self.statistic.checked(ask)
+        with self._lock:
+            return behind_closed_doors(partial(self._bring_in, episodes, columns, asked, strict=bad_rows == "refuse"))
+
+    def _bring_in(self, episodes: Any, columns: Mapping[str, str] | None, ask: Ask | None, *, strict: bool) -> int:
+        """Admit the users of a table, all or none, and let them leave in random order."""
+        finished = read(episodes, self.population, columns)
+        if strict and finished.problem is not None:
+            raise BadRowsError(
+                f"{finished.problem}. Nothing was taken. (This is about users: it is for whoever owns the table.) Mend "
+                "these rows, or let their users count and contribute nothing, with bad_rows='empty'."
+            )
+        count, came = len(finished), self._members.digests(finished.ids)
+        twice = self._members.known(came) + len(came) - len(set(came))
+        if twice:
+            raise BadRowsError(
+                f"{twice:,} of {count:,} users have come before, or are in the table twice. Nothing was taken, because "
+                "the promise is for users who come once. (This is about users: it is for whoever owns the table.)"
+            )
+        if not count:
+            return 0
+        order = self._order.generator.permutation(count)
+        self._admit(count)
+        self._members.add(came)
+        self._ask, before = ask, self._batches.gone
+        with self._pacer.of(count):
+            try:
+                for group, whole in finished.groups(order, CHUNK):
+                    self._leave(finished.of(group) if whole else None, len(group), ask)
+            finally:
+                missing = count - (self._batches.gone - before)
+                if missing:
+                    self._leave(None, missing, ask)
+        return count
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed is passed to the environment; privacy noise is never seeded again."""
         with self._lock:
             self._require_outermost()
+            self.population.require_present()
             self.population.check_options(options)
             self._admit(1)
             return behind_closed_doors(partial(self._meet, seed, options))
@@ -636,13 +738,15 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             "number of users": self.users,
             "kind of generator": {role: source.secure for role, source in self.all_sources().items()},
             "environment": saving.digest(self.population.model),
+            "range of rewards": None if self.population.rewards.plain else str(self.population.rewards),
             **self.noise_terms(),
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are needed to continue."""
         asked = {} if self._ask is None else self._ask.arrays()
-        optional = {f"{saving.OPTIONAL}{name}": array for name, array in asked.items()}
+        optional = {f"{saving.ASK}{name}": array for name, array in asked.items()}
+        optional |= {f"{saving.CAME}{name}": array for name, array in self._members.arrays().items()}
         return {**self._batches.arrays(), **self.noise_arrays(), **optional}
 
     def noise_terms(self) -> dict[str, Any]:
@@ -666,9 +770,11 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         self._arrived, self._identity = state["arrived"], state["boundary"]
         self.unwrapped.np_random.bit_generator.state = state["users"]
         self._batches.restore(state["counters"], arrays)
-        asked = {
-            name.removeprefix(saving.OPTIONAL): arrays[name] for name in arrays if name.startswith(saving.OPTIONAL)
-        }
+        asked, came = (
+            {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+            for prefix in saving.OPTIONAL
+        )
+        self._members.restore(came)
         if asked and self.statistic.asks is not None:
             self._ask = self.statistic.checked(self.statistic.asks.of(asked))
 

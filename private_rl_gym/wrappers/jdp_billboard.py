@@ -78,6 +78,8 @@ class JDPBillboard(Boundary):
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
+        reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
+            episode that ended early earns while it waits. By default rewards are in [0, 1] already.
     """
 
     short = "jdp"
@@ -104,6 +106,7 @@ class JDPBillboard(Boundary):
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self,
@@ -120,13 +123,23 @@ class JDPBillboard(Boundary):
             seed=seed,
             secure=secure,
             horizon=horizon,
+            reward_range=reward_range,
         )
         check_budget(epsilon, delta)
         if users is None:
             raise ValueError(
                 "users is not given: noise is calibrated for a number of users, so say how many will come."
             )
-        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        super().__init__(
+            env,
+            statistic=statistic,
+            horizon=horizon,
+            users=users,
+            batch_size=batch_size,
+            reward_range=reward_range,
+            seed=seed,
+            secure=secure,
+        )
         self._budget = float(epsilon), float(delta)
         self._counting_choice = counting, noise
         self._paper, self._public_start = uses_printed_constants(calibration), public_start

@@ -40,12 +40,14 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         (8.0, 0)-LDP, replace one user, any number of users
 
     Args:
-        env: An environment with Discrete spaces, a horizon and rewards in [0, 1]; bare, or with wrappers that carry
+        env: An environment with Discrete spaces and a horizon; bare, or with wrappers that carry
             nothing from one user to the next.
         epsilon: For a user's whole episode.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
+        reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
+            episode that ended early earns while it waits. By default rewards are in [0, 1] already.
     """
 
     short = "per-step"
@@ -59,8 +61,11 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, epsilon=epsilon, seed=seed, secure=secure, horizon=horizon)
+        gym.utils.RecordConstructorArgs.__init__(
+            self, epsilon=epsilon, seed=seed, secure=secure, horizon=horizon, reward_range=reward_range
+        )
         gym.Wrapper.__init__(self, env)
         check_budget(epsilon, 0.0)
         for layer in layers(env):
@@ -69,7 +74,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
                     f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
                     "already. Put it around the bare environment."
                 )
-        self.population = Population(env, horizon)
+        self.population = Population(env, horizon, reward_range)
         self._epsilon = float(epsilon)
         # Beyond 30, flips are rarer than double precision can draw; then less is spent than allowed.
         self._share = min(30.0, epsilon / (2 * self.population.horizon + 1))
@@ -133,7 +138,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     def _go(self, number: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         recorder, population = self._recorder, self.population
         assert recorder is not None  # noqa: S101 - step has checked it
-        true_reward = 0.0
+        true_reward = population.rewards.zero
         if not self._waiting:
 
             def go() -> None:
@@ -168,4 +173,4 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         flip = math.exp(-self._share) / (1.0 + math.exp(-self._share))
         first, second = self._source.uniform(2)
         bit = (first < reward) != (second < flip)
-        return float((bit - flip) / (1.0 - 2.0 * flip)) + 0.0
+        return float(self.population.rewards.original((bit - flip) / (1.0 - 2.0 * flip))) + 0.0

@@ -63,6 +63,8 @@ class LDPUserSide(Boundary):
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
+        reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
+            episode that ended early earns while it waits. By default rewards are in [0, 1] already.
     """
 
     short = "ldp"
@@ -82,6 +84,7 @@ class LDPUserSide(Boundary):
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self,
@@ -95,8 +98,18 @@ class LDPUserSide(Boundary):
             seed=seed,
             secure=secure,
             horizon=horizon,
+            reward_range=reward_range,
         )
-        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        super().__init__(
+            env,
+            statistic=statistic,
+            horizon=horizon,
+            users=users,
+            batch_size=batch_size,
+            reward_range=reward_range,
+            seed=seed,
+            secure=secure,
+        )
         check_budget(epsilon, delta)
         self._budget = float(epsilon), float(delta)
         self._randomizer, self._paper = randomizer, uses_printed_constants(calibration)

@@ -39,6 +39,8 @@ class OpenBillboard(Boundary):
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.
+        reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
+            episode that ended early earns while it waits. By default rewards are in [0, 1] already.
     """
 
     short = "open"
@@ -52,11 +54,26 @@ class OpenBillboard(Boundary):
         batch_size: int = 1,
         seed: int | None = None,
         horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
-            self, users=users, statistic=statistic, batch_size=batch_size, seed=seed, horizon=horizon
+            self,
+            users=users,
+            statistic=statistic,
+            batch_size=batch_size,
+            seed=seed,
+            horizon=horizon,
+            reward_range=reward_range,
         )
-        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        super().__init__(
+            env,
+            statistic=statistic,
+            horizon=horizon,
+            users=users,
+            batch_size=batch_size,
+            reward_range=reward_range,
+            seed=seed,
+        )
         self._choices = NoiseSource(seed, role="choices")
         self.design("tabular" if statistic is None else statistic, apart=True)
 

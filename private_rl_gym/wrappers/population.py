@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -18,9 +19,11 @@ from gymnasium.error import InvalidAction
 from numpy.typing import NDArray
 
 from private_rl_gym.envs.finite import FiniteModel
+from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.rewards import RewardRange
 from private_rl_gym.planning.sampling import check_tapes
 from private_rl_gym.planning.simulate import Trajectories, rollout
 from private_rl_gym.privacy.asks import Ask
@@ -106,11 +109,14 @@ class Population:
     """The users behind a boundary: their sizes, and how they are met and run.
 
     Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with an
-    extra absorbing state, in which action 0 is taken and the reward is 0.
+    extra absorbing state, in which action 0 is taken and the reward is 0. Rewards are mapped to [0, 1], those in the
+    absorbing state too.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], horizon: int | None) -> None:
-        self.env = env
+    def __init__(
+        self, env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None = None
+    ) -> None:
+        self.env, self.rewards = env, RewardRange.of(reward_range)
         bare = env.unwrapped
         for layer in layers(env):
             if isinstance(layer, REMEMBERING):
@@ -139,7 +145,8 @@ class Population:
         self.horizon = self._find_horizon(horizon)
         self._invited: list[NDArray[np.float64]] = []  # tapes of users who come next
         whole = self.model is not None and self.horizon == self.model.horizon
-        self.compiled = whole and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
+        fits = self.rewards.high >= 1.0  # and low is never above 0: no reward is refused
+        self.compiled = whole and fits and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
 
     @property
     def absorbing(self) -> int | None:
@@ -148,6 +155,7 @@ class Population:
 
     def _find_horizon(self, given: int | None) -> int:
         limits = [] if self.model is None else [self.model.horizon]
+        limits += [self.env.unwrapped.horizon] if isinstance(self.env.unwrapped, LoggedUsers) else []
         time_limits = [layer for layer in layers(self.env) if isinstance(layer, gym.wrappers.TimeLimit)]
         limits += [int(layer._max_episode_steps) for layer in time_limits]
         if given is not None:
@@ -158,6 +166,11 @@ class Population:
                 "with gym.make(..., max_episode_steps=...)."
             )
         return min(limits)
+
+    def require_present(self) -> None:
+        """Refuse to meet users whose episodes are over, before anyone is counted."""
+        if isinstance(self.env.unwrapped, LoggedUsers):
+            self.env.reset()
 
     def state_of(self, observation: Any) -> int:
         """The state in an observation, counted from 0."""
@@ -232,7 +245,8 @@ class Population:
     def run(self, policy: Policy, tapes: NDArray[np.float64], uniforms: NDArray[np.float64] | None) -> Trajectories:
         """Let users run a policy in compiled code; only where ``compiled`` is true."""
         assert self.model is not None  # noqa: S101 - compiled environments have one
-        return rollout(self.model.tables, policy, tapes, uniforms)
+        met = rollout(self.model.tables, policy, tapes, uniforms)
+        return met if self.rewards.plain else replace(met, rewards=self.rewards.mapped(met.rewards))
 
     def walk(
         self, policy: Policy, tape: NDArray[np.float64] | None, uniforms: NDArray[np.float64] | None
@@ -301,12 +315,13 @@ class Recorder:
             reward = float(reward)
         except (TypeError, ValueError):
             reward = float("nan")
+        reward = population.rewards.mapped(reward)
         if not 0.0 <= reward <= 1.0:
             self.open = False
             raise BadUserError(
-                "The environment paid a reward outside [0, 1], for which no guarantee can be kept; nothing of this "
-                "user is released. Map rewards to [0, 1] inside the boundary, for instance with "
-                "gymnasium.wrappers.TransformReward."
+                f"The environment paid a reward outside {population.rewards}, for which no guarantee can be kept; "
+                "nothing of this user is released. Say the least and the largest reward when the boundary is built, "
+                "such as reward_range=(-100, 0)."
             )
         self.trajectory.actions[0, stage] = action
         self.trajectory.rewards[0, stage] = reward
@@ -322,6 +337,7 @@ class Recorder:
                     "to wait in; nothing of this user is released. If episodes are shorter, say so with horizon=."
                 )
             self.trajectory.states[0, stage:] = population.n_states - 1
+            self.trajectory.rewards[0, stage:] = population.rewards.zero
 
 
 def _discrete(space: gym.Space[Any], name: str) -> int:

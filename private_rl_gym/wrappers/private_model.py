@@ -11,12 +11,12 @@ from private_rl_gym.privacy.release import Published, Release
 __all__ = ["private_model"]
 
 
-def private_model(release: Published, *, padded: bool) -> TabularModel:
+def private_model(release: Published) -> TabularModel:
     """The model that is estimated from a release by dividing projected counts.
 
     A count below its noise is not used: if a state and action were visited less than one standard deviation of the
-    noise, all next states are equally likely and the reward is 0. With ``padded``, the last state is the one in which
-    episodes wait that ended early; it is known without data.
+    noise, all next states are equally likely and the reward is 0. The state in which episodes wait that ended early is
+    known without data.
     """
     if not isinstance(release, Release):
         raise ValueError(  # noqa: TRY004 - the boundary is wrong, not the type
@@ -28,9 +28,9 @@ def private_model(release: Published, *, padded: bool) -> TabularModel:
     known = n > max(release.noise_std["n"], 0.5)
     transitions = np.where(known[..., None], m / np.maximum(n, 1e-12)[..., None], 1.0 / n_states)
     rewards = np.where(known, np.clip(release.r / np.maximum(n, 1e-12), 0.0, 1.0), 0.0)
-    if padded:
-        transitions[:, -1] = np.eye(n_states)[-1]
-        rewards[:, -1] = 0.0
+    if release.absorbing is not None:
+        transitions[:, release.absorbing] = np.eye(n_states)[release.absorbing]
+        rewards[:, release.absorbing] = release.waiting_reward
     arrived = n[0].sum(axis=1)  # at stage 0
     total = arrived.sum()
     initial = arrived / total if total > 0.0 else np.full(n_states, 1.0 / n_states)

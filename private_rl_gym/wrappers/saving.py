@@ -44,8 +44,14 @@ LABEL = (
     "SECRET. Raw sums of users' data, and the state of the noise that hides them. Whoever reads this file can undo the "
     "privacy of everyone in it. It may be continued once."
 )
-OPTIONAL = "ask."
-"""Prefix of the arrays of the last request to users, which a state may lack."""
+ASK = "ask."
+"""Prefix of the arrays of the last request to users."""
+
+CAME = "came."
+"""Prefix of the digests of users who came with an id."""
+
+OPTIONAL = (ASK, CAME)
+"""Prefixes of arrays that a state may lack."""
 
 _NAME = re.compile("[0-9a-f]{32}")  # of states and boundaries; it becomes the name of a file
 

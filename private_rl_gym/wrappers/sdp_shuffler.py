@@ -77,6 +77,8 @@ class SDPShuffler(Boundary):
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
+        reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
+            episode that ended early earns while it waits. By default rewards are in [0, 1] already.
     """
 
     short = "sdp"
@@ -98,6 +100,7 @@ class SDPShuffler(Boundary):
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self,
@@ -113,8 +116,18 @@ class SDPShuffler(Boundary):
             seed=seed,
             secure=secure,
             horizon=horizon,
+            reward_range=reward_range,
         )
-        super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
+        super().__init__(
+            env,
+            statistic=statistic,
+            horizon=horizon,
+            users=users,
+            batch_size=batch_size,
+            reward_range=reward_range,
+            seed=seed,
+            secure=secure,
+        )
         if simulation not in ("aggregate", "messages"):
             raise ValueError(f"simulation is {simulation!r}: choose 'aggregate' or 'messages'.")
         self._asked_budget = epsilon, delta
@@ -158,7 +171,7 @@ class SDPShuffler(Boundary):
         population = self.population
         if statistic == "tabular":
             bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
-            bits = population.compiled and bernoulli
+            bits = population.compiled and population.rewards.plain and bernoulli
             self.statistic: Any = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
         elif statistic in ("reports", "staged-reports"):
             self.statistic = exact_statistic(population, statistic, paper=self._paper)

@@ -15,6 +15,8 @@ FAMILIES = [
     ("PrivateRL/Garnet-v0", {"stationary": False, "n_states": 6, "branching": 6, "instance_seed": 5}),
     ("PrivateRL/FrozenLake-v0", {}),
     ("PrivateRL/FrozenLake-v0", {"map_name": "8x8", "horizon": 20}),
+    ("PrivateRL/Cohort-v0", {}),
+    ("PrivateRL/Cohort-v0", {"horizon": 4}),
 ]
 
 

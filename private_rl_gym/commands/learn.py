@@ -1,0 +1,92 @@
+"""``learn``: a policy from a table of users whose episodes are over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from private_rl_gym.commands.runs import DELTA_HELP, budget_of
+from private_rl_gym.commands.screen import sentences
+from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
+from private_rl_gym.experiments.offline import learn_from_table, read_table_file, write
+
+__all__ = ["learn"]
+
+
+@sentences
+def learn(
+    table: Annotated[Path, typer.Argument(help="A .parquet or .csv file with a row for each step of each user.")],
+    states: Annotated[int, typer.Option(help="Number of states; the table numbers them from 0.")],
+    actions: Annotated[int, typer.Option(help="Number of actions; the table numbers them from 0.")],
+    horizon: Annotated[int, typer.Option(help="Largest number of steps of an episode; longer ones are cut.")],
+    boundary: Annotated[
+        str, typer.Option(help=f"One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)
+    ] = "jdp",
+    epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
+    delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
+    users: Annotated[
+        int | None, typer.Option(help="Users to build for; those in the table if nothing is said.")
+    ] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")
+    ] = None,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="All stages have the same law: pool their counts.")
+    ] = False,
+    column: Annotated[
+        list[str] | None, typer.Option(help="The table's own name of a column, as `user=patient`.")
+    ] = None,
+    bad_rows: Annotated[str, typer.Option(help="refuse, or empty: users with bad rows contribute nothing.")] = "refuse",
+    truth: Annotated[
+        str | None, typer.Option(help="The environment that synthetic data are from, to tell the true value.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the policy, the ledger and the report.")] = Path("learned"),
+) -> None:
+    """Learn a policy from a table, and write it with its ledger and a report.
+
+    The table has the columns user, stage, state, action, reward, next_state. Numbers of states, actions and stages are
+    public: state them from what is known of the problem. Bad rows are told to you, who own the table, and to nobody
+    else.
+
+    Example: `private-rl-gym learn cohort.parquet --epsilon 2 --states 7 --actions 4 --horizon 12 --stationary`
+    """
+    board = BOUNDARIES.find(boundary, "--boundary")
+    options: dict[str, Any] = budget_of(board, epsilon, delta, usual=1.0)
+    if reward_range is not None:
+        options["reward_range"] = reward_range
+    names = dict(_named(setting) for setting in column or [])
+    model = None
+    if truth is not None:
+        model = ENVIRONMENTS.find(truth, "--truth").kind(horizon=horizon).model
+    if out.is_file():
+        raise GridError(f"--out {out} is a file: the policy, the ledger and the report go into a folder.")
+    learned = learn_from_table(
+        read_table_file(table),
+        (horizon, states, actions),
+        board,
+        options,
+        users=users,
+        columns=names,
+        bad_rows=bad_rows,
+        stationary=stationary,
+        truth=model,
+    )
+    paths = write(learned, out)
+    numbers = learned.numbers
+    typer.echo(f"{learned.board.ledger}")
+    logged, error = numbers["logged"], numbers["logged_error"]
+    typer.echo(f"The users in the table: {logged:.3f} on average, give or take {error:.3f}.")
+    typer.echo(f"The policy: {numbers['policy']:.3f}, by the noisy model that it was planned in.")
+    if "true" in numbers:
+        typer.echo(f"The policy, by the true model: {numbers['true']:.3f}; the best: {numbers['best']:.3f}.")
+    for name, path in zip(("policy", "policy as a table", "ledger", "report"), paths, strict=True):
+        typer.echo(f"The {name}: {path}")
+
+
+def _named(setting: str) -> tuple[str, str]:
+    name, equals, own = setting.partition("=")
+    if not equals:
+        raise GridError(f"--column {setting!r}: write it as NAME=OWN, such as user=patient.")
+    return name.strip(), own.strip()

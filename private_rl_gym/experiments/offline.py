@@ -1,0 +1,194 @@
+"""From a table of finished episodes to a policy with its ledger, in one call."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from private_rl_gym.agents.dp_ucbvi import DPUCBVI
+from private_rl_gym.envs.finite import FiniteModel
+from private_rl_gym.envs.logged import LoggedUsers
+from private_rl_gym.experiments.names import GridError, Named
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.episodes import BadRowsError
+
+__all__ = ["Learned", "learn_from_table", "read_table_file", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A policy that was learned from a table, with the boundary that its guarantee is of.
+
+    Attributes:
+        agent: The agent with its policy.
+        board: The boundary that took the table in.
+        stationary: Whether stages were pooled.
+        truth: The true model, where the data are synthetic; the learner never saw it.
+    """
+
+    agent: DPUCBVI
+    board: Boundary
+    stationary: bool
+    truth: FiniteModel | None = None
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Mean returns, in the units of the table: of the logged users and of the policy, from the release alone."""
+        release, rewards = self.board.release, self.board.population.rewards
+        horizon = self.agent.horizon
+
+        def original(value: float) -> float:
+            return float(rewards.original(value / horizon) * horizon)
+
+        estimated = self.board.private_model().unwrapped.model  # type: ignore[attr-defined]
+        found = {
+            "logged": original(release.r.sum() / release.users),
+            "logged_error": float(rewards.original(1.0) - rewards.original(0.0))
+            * release.noise_std["r"]
+            * np.sqrt(release.r.size)
+            / release.users,
+            "policy": original(estimated.value_of(self.agent.policy)),
+        }
+        if self.truth is not None:
+            found["true"] = self.truth.value_of(self._for_truth())
+            found["best"] = self.truth.optimal_value()
+        return found
+
+    def _for_truth(self) -> Policy:
+        """The policy for the states of the true model, which may be without the state where ended episodes wait."""
+        assert self.truth is not None  # noqa: S101 - its caller has looked
+        table = self.agent.policy.table[:, : self.truth.n_states]
+        return self.truth.policy(table)
+
+
+def read_table_file(path: Path) -> Any:
+    """The Arrow table in a Parquet or CSV file."""
+    if not path.is_file():
+        raise GridError(f"There is no file {path}.")
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(path)
+        if path.suffix == ".csv":
+            import pyarrow.csv
+
+            return pyarrow.csv.read_csv(path)
+    except Exception as error:  # noqa: BLE001 - a file may be anything, and messages show rows
+        raise GridError(f"{path} cannot be read as a table ({type(error).__name__}).") from None
+    raise GridError(f"{path} is no table that is known here: give a .parquet or a .csv file.")
+
+
+def learn_from_table(
+    table: Any,
+    sizes: tuple[int, int, int],
+    boundary: Named,
+    options: Mapping[str, Any],
+    *,
+    users: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    bad_rows: Any = "refuse",
+    stationary: bool = False,
+    truth: FiniteModel | None = None,
+) -> Learned:
+    """Put a boundary around a table, publish once, and plan with pessimism.
+
+    Args:
+        table: An Arrow table with a row for each step.
+        sizes: Horizon, states and actions, as they are publicly known.
+        boundary: The boundary.
+        options: Its options.
+        users: The number of users that the boundary is built for; by default the number in the table, which is public
+            where one user is replaced by another.
+        columns: The table's own names of columns.
+        bad_rows: As in ``ingest``.
+        stationary: Whether stages may be pooled.
+        truth: The true model, where the data are synthetic.
+    """
+    horizon, n_states, n_actions = sizes
+    if truth is not None:
+        theirs = truth.horizon, truth.n_states, truth.n_actions
+        if theirs not in ((horizon, n_states, n_actions), (horizon, n_states + 1, n_actions)):
+            raise GridError(
+                f"The true model has H={theirs[0]}, S={theirs[1]}, A={theirs[2]}, and the table is said to have "
+                f"H={horizon}, S={n_states}, A={n_actions}, and a state for those who left: name another model."
+            )
+    name = (columns or {}).get("user", "user")
+    if users is None:
+        if name not in table.column_names:
+            raise GridError(f"The table has no column {name}: name it with --column user=...")
+        users = len(table.column(name).drop_null().unique())
+    if not users:
+        raise GridError("There is nobody in this table.")
+    try:
+        board: Boundary = boundary.kind(
+            LoggedUsers(n_states, n_actions, horizon), users=users, batch_size=users, **options
+        )
+        board.ingest(table, columns=columns, bad_rows=bad_rows)
+    except (BadRowsError, TypeError, ValueError, RuntimeError) as error:
+        raise GridError(str(error)) from None
+    board.publish()  # those of a table that is smaller than was said
+    agent = DPUCBVI("TabularPolicy", board, seed=0).learn_offline(stationary=stationary)
+    return Learned(agent, board, stationary, truth)
+
+
+def write(learned: Learned, folder: Path) -> list[Path]:
+    """Write the policy (for machines and for readers), the ledger and the report. Everything is from the release."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in ("policy.zip", "policy.csv", "ledger.json", "report.md")]
+    learned.agent.save(paths[0])
+    with paths[1].open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["stage", "state", "action"])
+        table = learned.agent.policy.table[:, :-1]  # without the state where ended episodes wait
+        lines.writerows((h, s, int(table[h, s])) for h in range(len(table)) for s in range(table.shape[1]))
+    paths[2].write_text(json.dumps(learned.board.ledger.to_dict(), indent=2) + "\n")
+    paths[3].write_text(report(learned))
+    return paths
+
+
+def report(learned: Learned) -> str:
+    """The report: what was promised, what was learned, what it is worth."""
+    board, numbers = learned.board, learned.numbers
+    release = board.release
+    horizon, states, actions = board.sizes
+    visits = release.users / ((states - 1) * actions)
+    rows = [
+        ("users", f"{release.users:,}"),
+        ("stages, states, actions", f"{horizon}, {states - 1}, {actions}"),
+        ("noise in a count of visits, by stage", f"{release.noise_std['n']:,.1f}"),
+        ("visits of a stage, state and action, were they spread evenly", f"{visits:,.1f}"),
+        ("stages pooled", "yes" if learned.stationary else "no"),
+        (
+            "mean return of the users in the table",
+            f"{numbers['logged']:.3f}, give or take {numbers['logged_error']:.3f}",
+        ),
+        ("of the policy, by the noisy model", f"{numbers['policy']:.3f}"),
+    ]
+    if "true" in numbers:
+        rows += [
+            ("of the policy, by the true model", f"{numbers['true']:.3f}"),
+            ("of the best policy, by the true model", f"{numbers['best']:.3f}"),
+        ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    chosen = learned.agent.policy.table[0, :-1]
+    first = "\n".join(f"| {state} | {int(action)} |" for state, action in enumerate(chosen))
+    synthetic = ", except for the lines on the true model, which is known because the data are synthetic"
+    return (
+        f"# A policy learned from {release.users:,} users\n\n"
+        f"**Guarantee.** {board.ledger}\n\n{board.ledger.sentence()}\n\n"
+        "Everything in this report and beside it was computed from what this guarantee covers"
+        f"{synthetic if learned.truth else ''}.\n\n"
+        f"| | |\n|---|---|\n{table}\n\n"
+        "The value by the noisy model is an estimate by the model that the policy was planned in, and so may flatter "
+        "it. Try a policy with few users before many depend on it.\n\n"
+        f"## The policy at the first stage\n\n| state | action |\n|---|---|\n{first}\n\n"
+        'All stages are in policy.csv. `DPUCBVI.load("policy.zip")` loads it.\n'
+    )

@@ -1,0 +1,240 @@
+"""From a table of patients to a policy: better than the doctors behind the table, with the ledger beside it."""
+
+import json
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+from private_rl_gym.agents import DPUCBVI, PSRL, UCBVI
+from private_rl_gym.cli import app
+from private_rl_gym.envs import Cohort, LoggedUsers
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+
+HORIZON, USERS = 12, 20_000
+TRUTH = Cohort(HORIZON).model
+DOCTORS = TRUTH.value_of(Cohort.habits(HORIZON))
+ROW = re.compile(r"^\| (none|[\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| (\d+) of 10 \|$", re.MULTILINE)
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "patients.md"
+
+
+def learned(epsilon, seed, *, stationary=True, users=USERS):
+    env = LoggedUsers(7, 4, HORIZON)
+    if epsilon is None:
+        board = OpenBillboard(env, users, batch_size=users)
+    else:
+        board = JDPBillboard(env, epsilon, 1e-6, users, batch_size=users, seed=seed)
+    board.ingest(Cohort.table(users, horizon=HORIZON, instance_seed=seed))
+    return DPUCBVI("TabularPolicy", board, seed=0).learn_offline(stationary=stationary)
+
+
+# The cohort ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_made_by_the_model():
+    """Returns of the patients have the doctors' value: seeded, six deviations of a mean of 20,000 are 0.15."""
+    table = Cohort.table(USERS)
+    assert abs(table["reward"].sum() / USERS - DOCTORS) < 0.15
+    assert len(set(table["user"])) == USERS
+    assert (table["state"] < 7).all()
+    left = np.isnan(table["next_state"])
+    assert 0 < left.sum() < USERS  # nobody leaves twice
+    assert all((Cohort.table(50)[name] == Cohort.table(50)[name]).all() for name in ("user", "state", "reward"))
+    assert (
+        Cohort.table(50)["reward"] != Cohort.table(50, instance_seed=1)["reward"][: len(Cohort.table(50)["reward"])]
+    ).any()
+
+
+def test_the_table_fits_the_model():
+    """Without privacy, its release is that of the same patients in the environment."""
+    board = OpenBillboard(LoggedUsers(7, 4, HORIZON))
+    board.ingest(Cohort.table(2_000))
+    assert board.sizes == (HORIZON, 8, 4)
+    assert board.release.n.sum() == 2_000 * HORIZON
+    seen, expected = board.release.n.sum(axis=2) / 2_000, TRUTH.occupancy_of(Cohort.habits()).sum(axis=2)
+    assert np.abs(seen - expected).max() < 6 * 0.5 / np.sqrt(2_000)  # six deviations of a share, at most
+
+
+def test_states_and_treatments_have_names():
+    env = gym.make("PrivateRL/Cohort-v0")
+    assert env.observation_space.n == len(Cohort.states)
+    assert env.action_space.n == len(Cohort.treatments)
+    assert TRUTH.optimal_value() - 1.0 > DOCTORS
+
+
+# Learning from it ----------------------------------------------------------------------------------------------------
+
+
+def test_at_epsilon_1_the_policy_is_better_than_the_doctors_in_nine_of_ten_seeds():
+    """Pooled over stages, and by stage."""
+    for stationary in (True, False):
+        values = [TRUTH.value_of(learned(1.0, seed, stationary=stationary).policy) for seed in range(10)]
+        assert sum(value > DOCTORS for value in values) >= 9
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_privacy_costs():
+    rows = ROW.findall(PAGE.read_text())
+    assert [row[0] for row in rows] == ["0.5", "1", "2", "4", "8", "none"]
+    for name, mean, least, by_stage, better in rows:
+        epsilon = None if name == "none" else float(name)
+        values = [TRUTH.value_of(learned(epsilon, seed).policy) for seed in range(10)]
+        apart = [TRUTH.value_of(learned(epsilon, seed, stationary=False).policy) for seed in range(10)]
+        found = (
+            f"{np.mean(values):.2f}",
+            f"{min(values):.2f}",
+            f"{np.mean(apart):.2f}",
+            sum(v > DOCTORS for v in values),
+        )
+        assert found == (mean, least, by_stage, int(better)), name
+
+
+def test_pessimism_stays_with_what_is_known():
+    """An action that one patient in a thousand got, and that did her good, is not for everyone."""
+    states = np.zeros((1_000, 2), dtype=int)
+    actions, rewards = np.zeros((1_000, 1), dtype=int), np.full((1_000, 1), 0.6)
+    actions[0], rewards[0] = 1, 1.0
+    board = OpenBillboard(LoggedUsers(1, 2, 1), batch_size=1_000)
+    board.ingest({**table_of(states, actions, rewards)})
+    agent = DPUCBVI("TabularPolicy", board)
+    assert agent.learn_offline().policy.action(0, 0) == 0
+    actions[:500], rewards[:500] = 1, 1.0
+    often = OpenBillboard(LoggedUsers(1, 2, 1), batch_size=1_000)
+    often.ingest({**table_of(states, actions, rewards)})
+    assert DPUCBVI("TabularPolicy", often).learn_offline().policy.action(0, 0) == 1
+
+
+def table_of(states, actions, rewards):
+    users = len(states)
+    columns = {"state": states[:, 0], "action": actions[:, 0], "reward": rewards[:, 0], "next_state": states[:, 1]}
+    return {"user": np.arange(users), "stage": np.zeros(users, dtype=int), **columns}
+
+
+def test_values_are_below_the_true_ones():
+    """Exact counts of many patients: what pessimism says of its policy is less than it is worth."""
+    agent = learned(None, 0, users=50_000)
+    promised = float(TRUTH.initial @ agent.q[0].max(axis=1))
+    assert 0.8 * TRUTH.optimal_value() < promised < TRUTH.value_of(agent.policy)
+
+
+def test_the_policy_stays_and_is_saved(tmp_path):
+    agent = learned(2.0, 0, users=2_000)
+    policy = agent.policy
+    assert agent.policy is policy
+    assert str(agent.guarantee) == "(2.0, 1e-06)-JDP, replace one user, 2000 users; seeded noise: for experiments"
+    agent.save(tmp_path / "policy")
+    again = DPUCBVI.load(tmp_path / "policy")
+    np.testing.assert_array_equal(again.policy.table, policy.table)
+    action, _ = again.predict(3)
+    assert action == policy.action(0, 3)
+
+
+def test_local_reports_are_planned_from_too():
+    board = LDPUserSide(LoggedUsers(7, 4, 4), 4.0, users=USERS, batch_size=USERS, seed=0)
+    board.ingest(Cohort.table(USERS, horizon=4))
+    agent = DPUCBVI("TabularPolicy", board).learn_offline(stationary=True)
+    assert agent.policy.table.shape == (4, 8)
+
+
+def test_whoever_cannot_says_so():
+    board = OpenBillboard(LoggedUsers(7, 4, HORIZON), 100)
+    with pytest.raises(ValueError, match="Nobody has come yet"):
+        DPUCBVI("TabularPolicy", board).learn_offline()
+    board.ingest(Cohort.table(100))
+    for kind in (UCBVI, PSRL):
+        with pytest.raises(ValueError, match=f"{kind.__name__} learns from users whom it meets.*with DPUCBVI"):
+            kind("TabularPolicy", board).learn_offline()
+    with pytest.raises(ValueError, match="offline, plan with 'practical' ones"):
+        DPUCBVI("TabularPolicy", board, constants="theory").learn_offline()
+    with pytest.raises(gym.error.Error, match="bring the episodes in"):
+        DPUCBVI("TabularPolicy", OpenBillboard(LoggedUsers(7, 4, HORIZON), 100)).learn(HORIZON)
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+SIZES = ["--states", "7", "--actions", "4", "--horizon", "12"]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table(Cohort.table(3_000))
+    pyarrow.parquet.write_table(table, "cohort.parquet")
+    pyarrow.csv.write_csv(table, "cohort.csv")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["learn", *arguments])
+
+
+@pytest.mark.parametrize("file", ["cohort.parquet", "cohort.csv"])
+def test_a_file_becomes_a_policy_a_ledger_and_a_report(files, file):
+    done = run(file, *SIZES, "--epsilon", "2", "--stationary", "--truth", "cohort")
+    assert done.exit_code == 0, done.output
+    assert "(2.0, 1e-06)-JDP, replace one user, 3000 users" in done.output
+    ledger = json.loads((files / "learned" / "ledger.json").read_text())
+    assert "2.0" in json.dumps(ledger)
+    agent = DPUCBVI.load(files / "learned" / "policy.zip")
+    lines = (files / "learned" / "policy.csv").read_text().splitlines()
+    assert len(lines) == 1 + 12 * 7
+    assert all(int(line.split(",")[2]) == agent.policy.action(*map(int, line.split(",")[:2])) for line in lines[1:])
+    report = (files / "learned" / "report.md").read_text()
+    assert "(2.0, 1e-06)-JDP, replace one user, 3000 users" in report
+    true = float(re.search(r"of the policy, by the true model \| ([\d.]+)", report)[1])
+    assert true == pytest.approx(TRUTH.value_of(agent.policy), abs=5e-4)
+    for path in (files / "learned").iterdir():
+        assert b"P0000" not in path.read_bytes()
+
+
+def test_names_ranges_and_boundaries_are_options(files):
+    table = pa.table(Cohort.table(3_000))
+    renamed = table.rename_columns(["patient", *table.column_names[1:]])
+    pyarrow.parquet.write_table(renamed, "named.parquet")
+    for boundary, said in (("ldp", "LDP"), ("sdp", "SDP"), ("open", "no privacy")):
+        options = [] if boundary == "open" else ["--epsilon", "3"]
+        done = run("named.parquet", *SIZES, "--column", "user=patient", "--boundary", boundary, *options)
+        assert done.exit_code == 0, done.output
+        assert said in done.output
+    done = run("named.parquet", *SIZES, "--column", "user=patient", "--reward-range", "-1", "1", "--out", "wide")
+    assert done.exit_code == 0, done.output
+    logged = float(re.search(r"The users in the table: (-?[\d.]+) on average, give or take ([\d.]+)", done.output)[1])
+    error = float(re.search(r"give or take ([\d.]+)", done.output)[1].rstrip("."))
+    assert abs(logged - table.column("reward").to_numpy().sum() / 3_000) < 6 * error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.csv", *SIZES], "There is no file nowhere.csv"),
+        (["notes.txt", *SIZES], "give a .parquet or a .csv file"),
+        (["broken.parquet", *SIZES], "cannot be read as a table"),
+        (["cohort.csv", "--states", "6", *SIZES[2:]], "rows cannot be taken"),
+        (["cohort.csv", *SIZES, "--users", "100"], "built for 100"),
+        (["cohort.csv", *SIZES, "--column", "patient"], "write it as NAME=OWN"),
+        (["cohort.csv", *SIZES, "--column", "user=patient"], "has no column patient"),
+        (["cohort.csv", *SIZES, "--truth", "RiverSwim"], "The true model has H=12, S=6, A=2"),
+        (["cohort.csv", *SIZES, "--boundary", "open", "--epsilon", "1"], "this one is open"),
+        (["cohort.csv", *SIZES, "--epsilon", "-1"], "epsilon"),
+        (["cohort.csv", *SIZES, "--bad-rows", "skip"], "bad_rows is 'skip'"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(files, arguments, said):
+    (files / "notes.txt").write_text("user")
+    (files / "broken.parquet").write_text("user")
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
+    assert not (files / "learned").exists()
+
+
+def test_bad_rows_may_be_left_empty(files):
+    done = run("cohort.csv", "--states", "6", *SIZES[2:], "--bad-rows", "empty")
+    assert done.exit_code == 0, done.output
+    assert "cannot be taken" not in done.output
