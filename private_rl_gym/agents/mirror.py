@@ -41,7 +41,7 @@ class MirrorDescent:
         if self._eta is not None:
             return self._eta
         board = self._agent._board
-        plans = max((board.users or 1_000_000) // board.batch_size, 1)
+        plans = max(board.planned_batches or 1_000_000 // board.batch_size, 1)
         horizon, _, n_actions = board.sizes
         return self._scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (horizon**2 * plans))
 

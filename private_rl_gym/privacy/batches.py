@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -15,7 +16,22 @@ from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Noise, Statistic
 
-__all__ = ["Batches", "Door"]
+__all__ = ["Batches", "Door", "grown", "number_of_batches"]
+
+
+def grown(batch_size: int, growth: float, before: int) -> int:
+    """Users in the batch that follows ``before`` users."""
+    return max(batch_size, math.floor(growth * before))
+
+
+def number_of_batches(users: int, batch_size: int, growth: float = 0.0, before: int = 0) -> int:
+    """The number of batches of ``users`` users, of whom ``before`` were in earlier ones."""
+    if not growth:
+        return -(-(users - before) // batch_size)
+    batches = 0
+    while before < users:
+        before, batches = before + grown(batch_size, growth, before), batches + 1
+    return batches
 
 
 class Door(ABC):
@@ -67,6 +83,7 @@ class Batches:
         door: The treatment of contributions and of sums.
         users: The number of users that may come; None for any number.
         batch_size: Users in a batch. The last batch may be smaller.
+        growth: Users in a batch, as a share of those in all batches before it, where that is more.
         absorbing: The state in which episodes that ended early stay; None if episodes cannot end early.
         waiting_reward: The reward of each step there.
     """
@@ -78,10 +95,12 @@ class Batches:
         *,
         users: int | None,
         batch_size: int,
+        growth: float = 0.0,
         absorbing: int | None = None,
         waiting_reward: float = 0.0,
     ) -> None:
         self.statistic, self.users, self.batch_size, self.absorbing = statistic, users, batch_size, absorbing
+        self.growth = growth
         self.waiting_reward = waiting_reward
         self._door = door
         self.gone = 0  # users who have left, and whose contributions are in the sums
@@ -101,6 +120,9 @@ class Batches:
         if self.users is not None and self.gone + count > self.users:
             raise RuntimeError(f"Sums are calibrated for {self.users} users: nobody else is let in.")
         self._door.check()
+        if self.growth:
+            self._receive_one_by_one(users, count, ask)
+            return
         due, before, last = self._closings(count)
         if due > 1 and self._door.apart:
             self._take(users, 0, before, ask)
@@ -111,6 +133,16 @@ class Batches:
             self._take(users, 0, last, ask)
             self._publish(due)
         self._take(users, last, count, ask)
+
+    def _receive_one_by_one(self, users: Trajectories | None, count: int, ask: Ask | None) -> None:
+        """Fill batches whose sizes differ."""
+        start = 0
+        while start < count:
+            stop = min(count, start + self.users_to_release)
+            self._take(users, start, stop, ask)
+            start = stop
+            if self.pending >= self.size or self.gone == self.users:
+                self._publish(1)
 
     def _closings(self, count: int) -> tuple[int, int, int]:
         """Number of batches that ``count`` users close, and the positions where the last but one and the last close."""
@@ -139,7 +171,7 @@ class Batches:
     @property
     def size(self) -> int:
         """Users in the current batch."""
-        return self.asked_size or self.batch_size
+        return self.asked_size or grown(self.batch_size, self.growth, self.gone - self.pending)
 
     @property
     def users_to_release(self) -> int:
@@ -166,7 +198,7 @@ class Batches:
             return
         planned = self._door.planned_releases()
         if planned is not None and self.users is not None:
-            later = -(-(self.users - self.gone) // self.batch_size)
+            later = number_of_batches(self.users, self.batch_size, self.growth, self.gone)
             if self.version + 1 + later > planned:
                 raise ValueError(
                     "publish() now would use a release that later users need: noise is calibrated for "

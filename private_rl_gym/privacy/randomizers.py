@@ -32,10 +32,20 @@ from private_rl_gym.privacy.errors import (
     NoError,
 )
 from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource, RandomAnswers, round_to_grid
+from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts, TabularStatistic, check_scale
 
-__all__ = ["RANDOMIZERS", "AdditiveReports", "SubsetReports", "Subsets", "add_subset", "most_accurate", "randomizer"]
+__all__ = [
+    "RANDOMIZERS",
+    "AdditiveReports",
+    "SubsetReports",
+    "Subsets",
+    "add_subset",
+    "most_accurate",
+    "most_accurate_pooled",
+    "randomizer",
+]
 
 RANDOMIZERS = ("one-step", "unary", "laplace", "gaussian")
 
@@ -58,7 +68,7 @@ class AdditiveReports(Statistic):
         self._exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2, self.parts = exact.cells, exact.l1, exact.l2, exact.parts
-        self.name, self.title, self.asks = exact.name, exact.title, exact.asks  # type: ignore[misc]
+        self.name, self.title, self.asks = exact.name, exact.title, exact.asks
 
     @property
     def exact(self) -> Statistic:
@@ -360,6 +370,15 @@ def randomizer(
             "delta is 0."
         )
     return SubsetReports(exact, epsilon, one_step=name == "one-step"), epsilon, 0.0
+
+
+def most_accurate_pooled(exact: PooledCounts, epsilon: float, delta: float) -> str:
+    """The randomizer of pooled counts with the least noise: one step, or all first steps, which say V times as much."""
+    V = min(exact.horizon, exact.n_states * exact.n_actions)
+    every = "gaussian" if delta > 0.0 else "laplace"
+    scale = randomizer(every, exact, epsilon, delta)[0].errors(lambda _: NoError(), 1_000_000)["m"].std
+    one = Subsets.best(exact.n_states + 2 * exact.n_states * exact._pairs + 1, epsilon)
+    return "one-step" if V * math.sqrt(2e6 * one.variance) < scale else every
 
 
 def most_accurate(exact: Statistic, epsilon: float, delta: float, *, paper: bool = False) -> str:

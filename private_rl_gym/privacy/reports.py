@@ -1,6 +1,7 @@
 """Reports: users say one thing each, or a few, about steps that are wanted.
 
 * ``Reports`` - a user's steps (s, a, s', reward bit) in wanted cells, whatever the stage, each cell once
+* ``ReportedSteps`` - one step of each user at a random stage, in the form of counts
 * ``LocalReports`` - one such step, as a random set of outcomes in which the true one is more likely (local model)
 * ``ReportRelease`` - published sums of either
 
@@ -26,10 +27,10 @@ from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import Noises, NoiseSource, RandomAnswers
 from private_rl_gym.privacy.randomizers import Subsets, add_subset
-from private_rl_gym.privacy.release import CERTAIN, Published
+from private_rl_gym.privacy.release import CERTAIN, Published, Release
 from private_rl_gym.privacy.statistics import Noise, Statistic
 
-__all__ = ["LocalReports", "ReportRelease", "Reports"]
+__all__ = ["LocalReports", "ReportRelease", "ReportedSteps", "Reports"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -86,7 +87,7 @@ class Reports(Statistic):
     """
 
     title = "reports"
-    asks = Wanted
+    asks: type[Ask] | None = Wanted
     leaves_choices = True
 
     def __init__(self, horizon: int, n_states: int, n_actions: int, *, most: int = 1, staged: bool = False) -> None:
@@ -134,16 +135,17 @@ class Reports(Statistic):
     ) -> None:
         """Add the reports of every user."""
         assert source is not None  # noqa: S101 - users choose with it
-        places = np.full((len(users), self.horizon), -1)
-        self.places(users, self.everything if ask is None else ask, source, places)
+        uniforms = source.uniform(len(users) * (self.horizon + 2)).reshape(len(users), -1)
+        places = self.places(users, self.everything if ask is None else ask, uniforms)
         np.add.at(sums, places[places >= 0], 1)
 
-    def places(self, users: Trajectories, ask: Ask, source: NoiseSource, out: NDArray[np.int64]) -> None:
-        """The places of every user's ones, written to the beginning of her row."""
+    def places(self, users: Trajectories, ask: Ask, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The places of every user's ones, at the beginning of her row, and then -1."""
         assert isinstance(ask, Wanted)  # noqa: S101 - it was checked when it was sent
-        uniforms = source.uniform(len(users) * (self.horizon + 2)).reshape(len(users), -1)
+        out = np.full((len(users), self.horizon), -1)
         shares = ask.starts, ask.starts + ask.anywhere
         _choose(users.states, users.actions, users.rewards, uniforms, ask.cells, *shares, ask.most, ask.by_stage, out)
+        return out
 
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
         """Starts and steps."""
@@ -170,6 +172,48 @@ def _reports(horizon: int, n_states: int, n_actions: int, most: int, staged: boo
     return Reports(horizon, n_states, n_actions, most=most, staged=staged)
 
 
+class ReportedSteps(Reports):
+    """Counts pooled over stages, of one step of each user, at a random stage: for agents that learn from counts.
+
+    In releases every stage has the same counts.
+    """
+
+    title = "counts"
+    asks = None
+
+    def __init__(self, horizon: int, n_states: int, n_actions: int) -> None:
+        super().__init__(horizon, n_states, n_actions)
+        self.name = "tabular"
+
+    @property
+    def everything(self) -> Wanted:
+        """A step at a random stage."""
+        return replace(super().everything, anywhere=1.0, starts=0.0)
+
+    def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
+        """Visits, transitions and rewards, repeated for every stage."""
+        steps = super().sums(vector, users)["reports"]
+        m, r = (np.repeat(array[None], self.horizon, axis=0) for array in (steps.sum(-1), steps[..., 1].sum(-1)))
+        return {"n": m.sum(axis=-1), "m": m, "r": r}
+
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Transitions and rewards of the first stage, which are those of all."""
+        return np.concatenate([sums["m"][0].ravel(), sums["r"][0].ravel()])
+
+    def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
+        """The noise of a cell, for every outcome that is summed."""
+        del users
+        return {
+            "n": noise(1.0).summed(2 * self.n_states),
+            "m": noise(1.0).summed(2),
+            "r": noise(1.0).summed(self.n_states),
+        }
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
+        """Visits, transitions and rewards."""
+        return Release(n=sums["n"], m=sums["m"], r=sums["r"], **about)
+
+
 class LocalReports(Reports):
     """One report of each user, as a random set of outcomes, in which the true one is more likely.
 
@@ -189,7 +233,7 @@ class LocalReports(Reports):
 
     def __init__(self, exact: Reports, epsilon: float) -> None:
         super().__init__(exact.horizon, exact.n_states, exact.n_actions, staged=exact.staged)
-        self._exact = exact
+        self._exact, self.name, self.title, self.asks = exact, exact.name, exact.title, exact.asks
         self.subsets = Subsets.best(self.cells + 1, epsilon)
         self.variation, self.gain = self.subsets.variation(1), self.subsets.gain
         self.tallies = 1  # sets: everyone who came sends one
@@ -213,20 +257,21 @@ class LocalReports(Reports):
     ) -> None:
         """Add the random set of every user."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
-        places = np.full((len(users), self.horizon), -1)
-        self.places(users, self.everything if ask is None else ask, source, places)
-        self._send(places[:, 0], sums, source)
+        choices = self.horizon + 2
+        drawn = source.uniform(len(users) * (choices + self.subsets.size + 1)).reshape(len(users), -1)
+        places = self.places(users, self.everything if ask is None else ask, drawn[:, :choices])
+        self._send(places[:, 0], drawn[:, choices:], sums)
 
     def absent(self, users: int, sums: NDArray[np.int64], source: NoiseSource | None = None) -> None:
         """Add sets of users who have nothing to say, so that nobody can tell who left early."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
-        self._send(np.full(users, -1), sums, source)
+        drawn = source.uniform(users * (self.subsets.size + 1)).reshape(users, -1)
+        self._send(np.full(users, -1), drawn, sums)
 
-    def _send(self, places: NDArray[np.int64], sums: NDArray[np.int64], source: NoiseSource) -> None:
+    def _send(self, places: NDArray[np.int64], drawn: NDArray[np.float64], sums: NDArray[np.int64]) -> None:
         nothing, table = self.cells, np.zeros(self.cells, dtype=np.int64)
-        for place in places:
-            drawn = source.uniform(self.subsets.size + 1)
-            add_subset(drawn, int(place) if place >= 0 else nothing, self.subsets.p, table)
+        for place, uniforms in zip(places, drawn, strict=True):
+            add_subset(uniforms, int(place) if place >= 0 else nothing, self.subsets.p, table)
         sums += np.append(table, len(places))  # all at once: no interrupt can divide it
 
     def own_noise(self, users: int) -> float:
@@ -237,7 +282,20 @@ class LocalReports(Reports):
         """Unbiased sums, from the number of sets with each outcome, and the number of all sets."""
         sets = vector[self.cells :].sum()
         centred = self.subsets.gain * (vector[: self.cells] - self.subsets.q * sets)
-        return super().sums(np.concatenate([centred, vector[self.cells :]]), users)
+        return self._exact.sums(np.concatenate([centred, vector[self.cells :]]), users)
+
+    @property
+    def everything(self) -> Wanted:
+        """The ask of users who were sent none."""
+        return self._exact.everything
+
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The vector of cells, as without randomness."""
+        return self._exact.vector(sums)
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
+        """A release of these sums, as without randomness."""
+        return self._exact.release(sums, **about)
 
     def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
         """The errors from drawing sets, and from ``noise`` on every count."""
@@ -245,7 +303,7 @@ class LocalReports(Reports):
         own = max(0.0, subsets.own_variance - subsets.variance)  # of users whose outcome it is
         drawn = BoundedError(users * subsets.variance, subsets.gain * max(subsets.q, 1.0 - subsets.q), users * own)
         law = CombinedError.of(drawn, noise(1.0).scaled(subsets.gain))
-        return {"starts": law, "reports": law}
+        return self._exact.errors(lambda _: law, users)
 
     def noises(self, batches: Sequence[int]) -> Noises:
         """Random answers, because sets are drawn and not added to."""

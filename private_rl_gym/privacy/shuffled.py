@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.batches import Batches
+from private_rl_gym.privacy.batches import Batches, grown
 from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.statistics import Noise, TabularCounts
@@ -90,7 +90,7 @@ class ShuffledBatches(Batches):
     @property
     def size(self) -> int:
         """Users in the current batch: all remaining users, where they are too few for two batches."""
-        size = self.asked_size or self.batch_size
+        size = self.asked_size or grown(self.batch_size, self.growth, self.closed_users)
         if self.users is None:
             return size
         rest = self.users - self.closed_users

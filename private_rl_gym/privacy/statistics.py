@@ -73,10 +73,10 @@ class Statistic(ABC):
     name: str
     """Its value of ``statistic=``, the argument of boundaries and agents: ``"tabular"`` or ``"linear"``."""
 
-    title: ClassVar[str]
+    title: str
     """Its name in descriptions of guarantees."""
 
-    asks: ClassVar[type[Ask] | None] = None
+    asks: type[Ask] | None = None
     """The kind of ask that it understands; None for none."""
 
     leaves_choices: ClassVar[bool] = False

@@ -22,7 +22,7 @@ from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.batches import Batches, Door
+from private_rl_gym.privacy.batches import Batches, Door, number_of_batches
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
@@ -96,6 +96,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         horizon: int | None,
         users: int | None,
         batch_size: int,
+        growth: float = 0.0,
+        stationary: bool = False,
         reward_range: tuple[float, float] | None = None,
         seed: int | None = None,
         secure: bool = False,
@@ -119,6 +121,11 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
                 )
             self._users = self._users or self._inner.users
         self._batch_size = positive_integer(batch_size, "batch_size", "users in a batch")
+        if not 0.0 <= growth <= 1.0:
+            raise ValueError(f"growth is {growth}: it is a share of the users so far, in [0, 1].")
+        if stationary and self._inner is not None:
+            raise ValueError(f"stationary=True is for the {type(self._inner).__name__} inside, where users report.")
+        self._growth, self._stationary = float(growth), bool(stationary)
         self._asked_statistic, self._apart = statistic, False
         # One call at a time: two threads would publish the same noise on different sums.
         self._lock: threading.RLock = threading.RLock()
@@ -237,6 +244,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         return {
             "users": self.users,
             "batch_size": self.batch_size,
+            "growth": self._growth,
             "absorbing": population.absorbing,
             "waiting_reward": population.rewards.zero if population.padded else 0.0,
         }
@@ -322,6 +330,11 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     def batch_size(self) -> int:
         """Number of users in a batch."""
         return self._batch_size
+
+    @property
+    def planned_batches(self) -> int | None:
+        """The number of batches of all users, if none is closed early; None if any number may come."""
+        return None if self._users is None else number_of_batches(self._users, self._batch_size, self._growth)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -735,6 +748,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             "statistic": self.statistic.label,
             "sizes": list(self.sizes),
             "batch_size": self.batch_size,
+            "growth": self._growth,
             "number of users": self.users,
             "kind of generator": {role: source.secure for role, source in self.all_sources().items()},
             "environment": saving.digest(self.population.model),

@@ -75,6 +75,10 @@ class JDPBillboard(Boundary):
             moments), which cost far less than it. The ledger says so.
         public_start: Whether to give a weaker guarantee, which hides a user only among those who start in the same
             state, as in the lower bounds of PUCB (definition 5). The ledger says so.
+        growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
+            more. A tenth to a quarter needs few releases, which cost less noise.
+        stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
+            are pooled, and every stage of a release has the same counts.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
@@ -103,6 +107,8 @@ class JDPBillboard(Boundary):
         releases: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
         public_start: bool = False,
+        growth: float = 0.0,
+        stationary: bool = False,
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
@@ -120,6 +126,8 @@ class JDPBillboard(Boundary):
             releases=releases,
             calibration=calibration,
             public_start=public_start,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
             horizon=horizon,
@@ -137,13 +145,16 @@ class JDPBillboard(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
         )
         self._budget = float(epsilon), float(delta)
         self._counting_choice = counting, noise
         self._paper, self._public_start = uses_printed_constants(calibration), public_start
-        batches = -(-positive_integer(users, "users", "users") // self.batch_size)
+        batches = self.planned_batches
+        assert batches is not None  # noqa: S101 - users are given
         self._releases = batches if releases is None else positive_integer(releases, "releases", "releases")
         if self._releases < batches:
             raise ValueError(
@@ -176,7 +187,9 @@ class JDPBillboard(Boundary):
         self.apart = small.apart
         self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
         check_scale(self._scale, float(self.statistic.grid.min()))
-        differs, described, every = self._asks_differ, str(law), self.batch_size
+        differs, described, every = self._asks_differ, str(law), f"every {self.batch_size} users"
+        if self._growth:
+            every = f"after every batch, each of {self.batch_size} users or {self._growth:g} of those before"
         if differs:  # batches that are asked for more reports may cost the whole budget, by another law
             true_epsilon, spent, described = epsilon, delta, "the most accurate"
         self._promised = Guarantee(
@@ -184,7 +197,7 @@ class JDPBillboard(Boundary):
             true_epsilon,
             spent,
             self.users,
-            f"{counting} sums of {self.statistic.title} with {described} noise, a release every {every} users",
+            f"{counting} sums of {self.statistic.title} with {described} noise, a release {every}",
             Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE,
             notes=calibration_notes(epsilon, true_epsilon, paper=paper),
             mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" and not differs else None,
@@ -198,7 +211,8 @@ class JDPBillboard(Boundary):
     def _summed(self, statistic: Any) -> Statistic:
         """The statistic that users contribute: exact, or the noisy reports of the boundary inside."""
         if self._inner is None:
-            return exact_statistic(self.population, statistic, paper=self._paper, public_start=self._public_start)
+            options = {"paper": self._paper, "public_start": self._public_start, "stationary": self._stationary}
+            return exact_statistic(self.population, statistic, **options)
         if self._asked_statistic is not None:
             raise ValueError("What is summed is decided where users report: give statistic= to the wrapper inside.")
         if self._public_start:

@@ -14,9 +14,10 @@ from private_rl_gym.privacy.central import exact as no_noise
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.randomizers import most_accurate
+from private_rl_gym.privacy.pooled import PooledCounts
+from private_rl_gym.privacy.randomizers import most_accurate, most_accurate_pooled
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
-from private_rl_gym.privacy.reports import LocalReports, Reports
+from private_rl_gym.privacy.reports import LocalReports, ReportedSteps, Reports
 from private_rl_gym.privacy.statistics import Noise, Statistic
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
@@ -60,6 +61,10 @@ class LDPUserSide(Boundary):
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
             the given epsilon. The ledger says so.
+        growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
+            more. A tenth to a quarter needs few releases, which cost less noise.
+        stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
+            are pooled, and every stage of a release has the same counts.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
@@ -81,6 +86,8 @@ class LDPUserSide(Boundary):
         randomizer: str | None = None,
         batch_size: int = 1,
         calibration: Literal["exact", "paper"] = "exact",
+        growth: float = 0.0,
+        stationary: bool = False,
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
@@ -95,6 +102,8 @@ class LDPUserSide(Boundary):
             randomizer=randomizer,
             batch_size=batch_size,
             calibration=calibration,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
             horizon=horizon,
@@ -107,6 +116,8 @@ class LDPUserSide(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
         )
@@ -121,12 +132,16 @@ class LDPUserSide(Boundary):
         """Choose the requested randomizer, or by default the one that fits the statistic."""
         del apart
         (epsilon, delta), paper = self._budget, self._paper
-        exact = exact_statistic(self.population, statistic, paper=paper)
+        exact = exact_statistic(self.population, statistic, paper=paper, stationary=self._stationary)
         name = self._randomizer
+        if isinstance(exact, PooledCounts):
+            name = name or most_accurate_pooled(exact, epsilon, delta)
+            if name == "one-step":
+                exact, name = ReportedSteps(*self.sizes), None
         if isinstance(exact, Reports):
             if name not in (None, "subset"):
                 raise ValueError(f"randomizer is {name!r}: reports of single steps are sent as a 'subset' of outcomes.")
-            name, true_epsilon, true_delta = "subset", epsilon, 0.0
+            name, true_epsilon, true_delta = "one-step" if isinstance(exact, ReportedSteps) else "subset", epsilon, 0.0
             self.statistic: Statistic = LocalReports(exact, epsilon)
         else:
             name = name or most_accurate(exact, epsilon, delta, paper=paper)

@@ -37,6 +37,10 @@ class OpenBillboard(Boundary):
             their stages; or ``"linear"`` moments, for linear learners, with the features that the environment knows or
             with ``LinearFeatures`` of your own. By default the kind that the agent needs.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
+        growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
+            more. A tenth to a quarter needs few releases, which cost less noise.
+        stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
+            are pooled, and every stage of a release has the same counts.
         seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.
         reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
@@ -52,6 +56,8 @@ class OpenBillboard(Boundary):
         *,
         statistic: StatisticChoice | None = None,
         batch_size: int = 1,
+        growth: float = 0.0,
+        stationary: bool = False,
         seed: int | None = None,
         horizon: int | None = None,
         reward_range: tuple[float, float] | None = None,
@@ -61,6 +67,8 @@ class OpenBillboard(Boundary):
             users=users,
             statistic=statistic,
             batch_size=batch_size,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             horizon=horizon,
             reward_range=reward_range,
@@ -72,6 +80,8 @@ class OpenBillboard(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
         )
         self._choices = NoiseSource(seed, role="choices")
@@ -80,7 +90,7 @@ class OpenBillboard(Boundary):
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose exact sums, with no guarantee."""
         del apart
-        self.statistic = exact_statistic(self.population, statistic)
+        self.statistic = exact_statistic(self.population, statistic, stationary=self._stationary)
         self._promised = Guarantee(TrustModel.NONE, float("inf"), 1.0, self.users, "exact sums are published")
 
     def law(self, releases: int, *, newest: bool) -> Noise:

@@ -18,6 +18,7 @@ from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.errors import BoundedError
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
 from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
+from private_rl_gym.privacy.pooled import PooledBits
 from private_rl_gym.privacy.shuffled import ShuffledBatches, ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise
@@ -74,6 +75,10 @@ class SDPShuffler(Boundary):
             guarantee. If more vanish (``drop_out``), the batch is not published, and the remaining users join the next.
         simulation: ``"aggregate"`` draws the sum of the noise bits, ``"messages"`` makes and permutes every one of
             them. Both have the same distribution.
+        growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
+            more. A tenth to a quarter needs few releases, which cost less noise.
+        stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
+            are pooled, and every stage of a release has the same counts.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
@@ -97,6 +102,8 @@ class SDPShuffler(Boundary):
         calibration: Literal["exact", "paper"] = "exact",
         dropout: float = 0.0,
         simulation: Literal["aggregate", "messages"] = "aggregate",
+        growth: float = 0.0,
+        stationary: bool = False,
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
@@ -113,6 +120,8 @@ class SDPShuffler(Boundary):
             calibration=calibration,
             dropout=dropout,
             simulation=simulation,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
             horizon=horizon,
@@ -125,6 +134,8 @@ class SDPShuffler(Boundary):
             users=users,
             batch_size=batch_size,
             reward_range=reward_range,
+            growth=growth,
+            stationary=stationary,
             seed=seed,
             secure=secure,
         )
@@ -169,10 +180,12 @@ class SDPShuffler(Boundary):
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
             raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
         population = self.population
-        if statistic == "tabular":
+        if statistic == "tabular" and self._stationary:
+            self.statistic: Any = PooledBits(*self.sizes)
+        elif statistic == "tabular":
             bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
             bits = population.compiled and population.rewards.plain and bernoulli
-            self.statistic: Any = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
+            self.statistic = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
         elif statistic in ("reports", "staged-reports"):
             self.statistic = exact_statistic(population, statistic, paper=self._paper)
         else:

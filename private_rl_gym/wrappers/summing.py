@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.privacy.moments import LinearMoments
+from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 
@@ -20,11 +21,23 @@ StatisticChoice = Literal["tabular", "linear", "reports", "staged-reports"] | Li
 
 
 def exact_statistic(
-    population: Population, wanted: Any, *, paper: bool = False, public_start: bool = False
+    population: Population,
+    wanted: Any,
+    *,
+    stationary: bool = False,
+    paper: bool = False,
+    public_start: bool = False,
 ) -> Statistic:
     """The requested statistic for these users. Raises ValueError if there is none."""
+    if stationary and (paper or public_start or wanted not in ("tabular", "reports")):
+        raise ValueError(
+            "stationary=True pools 'tabular' counts, with calibration='exact' and without public_start; 'reports' are "
+            "pooled as they are. Leave it out."
+        )
     if isinstance(wanted, str) and wanted == "tabular":
         sizes = population.horizon, population.n_states, population.n_actions
+        if stationary:
+            return PooledCounts(*sizes)
         return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
     if isinstance(wanted, str) and wanted in ("reports", "staged-reports"):
         if paper or public_start:

@@ -167,7 +167,8 @@ class Hindsight(Reports):
 
     ranked = True
 
-    def places(self, users, ask, source, out):
+    def places(self, users, ask, uniforms):
+        out = np.full((len(users), self.horizon), -1)
         for user in range(len(users)):
             steps = [h for h in range(self.horizon) if ask.cells[users.states[user, h], users.actions[user, h]]]
             if steps:
@@ -176,9 +177,8 @@ class Hindsight(Reports):
                 )
                 one = users.part(user, user + 1)
                 only = Trajectories(one.states[:, h : h + 2], one.actions[:, h : h + 1], one.rewards[:, h : h + 1])
-                first = np.full((1, self.horizon), -1)
-                super().places(only, Wanted(ask.cells), source, first)
-                out[user] = first[0]
+                out[user] = super().places(only, Wanted(ask.cells), uniforms[user : user + 1])[0]
+        return out
 
 
 @pytest.mark.parametrize("ranked", [True, False])

@@ -91,9 +91,8 @@ def _places(users: Users, statistic: Any, user: Trajectories) -> NDArray[np.int6
     if not isinstance(statistic, LocalReports):
         found: NDArray[np.int64] = statistic.places(user)
         return found
-    places = np.full((1, users.horizon), -1)
-    statistic.places(user, users.ask(statistic) or statistic.everything, NoiseSource(users.seed), places)
-    return places[0, :1]
+    uniforms = NoiseSource(users.seed).uniform(users.horizon + 2)
+    return statistic.places(user, users.ask(statistic) or statistic.everything, uniforms[None])[0, :1]
 
 
 def _coins_of_a_stream(
