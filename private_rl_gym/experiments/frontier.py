@@ -100,20 +100,24 @@ def agent_of(curve: Curve) -> str:
 
 def knowledge_of(curve: Curve) -> str:
     """Knowledge that an agent has of the problem: that it is stationary, or nothing."""
-    agent = curve.config["agent"]
-    return "stationary" if agent.get("stationary", agent["name"] in POOLING) else "nothing"
+    agent, boundary = curve.config["agent"], curve.config["boundary"]
+    told = agent.get("stationary", agent["name"] in POOLING) or boundary.get("stationary", False)
+    return "stationary" if told else "nothing"
 
 
 def line_of(curve: Curve) -> str:
     """The name of the curve's line in the figure."""
-    untold = curve.config["agent"]["name"] in POOLING and knowledge_of(curve) == "nothing"
-    return agent_of(curve) + (", told nothing" if untold else "")
+    pools, knowledge = curve.config["agent"]["name"] in POOLING, knowledge_of(curve)
+    if pools == (knowledge == "stationary"):
+        return agent_of(curve)
+    return agent_of(curve) + (", told nothing" if pools else ", pooled")
 
 
 ROLES = {  # how the curves of each kind of agent look
     "flagship": {"color": "#000000", "lw": 2.2},
     "untold": {"color": "#000000", "lw": 1.4, "ls": "--"},
     "papers": {"color": "#0072B2", "lw": 1.4},
+    "pooled": {"color": "#CC79A7", "lw": 1.4},
     "printed": {"color": "#D55E00", "lw": 1.4},
 }
 MARKERS = "os^Dv"
@@ -164,6 +168,8 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
 def _role(curve: Curve) -> str:
     if curve.config["agent"]["name"] == FLAGSHIP:
         return "flagship" if knowledge_of(curve) == "stationary" else "untold"
+    if knowledge_of(curve) == "stationary":
+        return "pooled"
     return "printed" if curve.config["boundary"].get("calibration") == "paper" else "papers"
 
 
