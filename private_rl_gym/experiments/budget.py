@@ -17,7 +17,8 @@ from private_rl_gym.privacy.errors import BoundedError, ErrorLaw
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
 from private_rl_gym.privacy.shuffled import ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon
-from private_rl_gym.privacy.statistics import TabularCounts
+from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+from private_rl_gym.wrappers.boundary import SUMS
 
 __all__ = ["Deployment", "Row", "budget"]
 
@@ -71,12 +72,14 @@ class Row:
     transitions_std: float  # noise in m(h, s, a, s')
     rewards_std: float  # noise in r(h, s, a)
     bound: float  # on every entry of every release at once, with probability 1 - beta
+    memory: int  # bytes that a boundary takes for it
     won: float | None = None  # noise in m of a plain account of the same mechanism, divided by this noise
 
 
 def budget(plan: Deployment) -> Iterator[Row]:
     """Yield every mechanism that this budget allows, and the papers' own mechanisms with their true cost."""
-    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), TabularCounts(*plan.sizes).errors(no_noise))
+    exact = TabularCounts(*plan.sizes)
+    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), exact.errors(no_noise), _memory(exact))
     for delta in dict.fromkeys((plan.delta, 0.0)):
         rows = [_central(plan, counting, law, delta) for counting, law in allowed(delta)]
         yield from sorted(rows, key=lambda row: row.transitions_std)
@@ -100,7 +103,8 @@ def _central(plan: Deployment, counting: str, law: Law, delta: float, *, paper: 
     bounds = statistic.errors(law_of(noise, scale, noise.worst_step))  # each release is held against its own
     errors = statistic.errors(law_of(noise, scale, plan.releases))
     won = None if paper else _plain_scale(plan, noise) / scale
-    return _row(plan, "JDP", name, (spent[0], spent[1]), errors, bounds, won)
+    memory = _memory(statistic, 2 + noise.held)
+    return _row(plan, "JDP", name, (spent[0], spent[1]), errors, memory, bounds, won)
 
 
 def _plain_scale(plan: Deployment, noise: ContinualNoise | None) -> float:
@@ -120,14 +124,15 @@ def _shuffled(plan: Deployment, batch: int, *, paper: bool) -> Row:
     variance = batches * protocol.noise_bits(batch).variance(batch)
     errors = statistic.errors(lambda grid: BoundedError(variance * grid**2, grid), plan.users)
     name = "SDP-PE's constants" if paper else "shuffled bits"
-    return _row(plan, "SDP", f"{name}, batches of {batch}", (protocol.true_epsilon, plan.delta), errors)
+    spent = protocol.true_epsilon, plan.delta
+    return _row(plan, "SDP", f"{name}, batches of {batch}", spent, errors, _memory(statistic))
 
 
 def _shuffled_reports(plan: Deployment, batch: int) -> Row:
     """Reports with the largest local epsilon that shuffling amplifies to the requested epsilon."""
     exact = TabularCounts(*plan.sizes)
 
-    def noise(known: bool) -> dict[str, ErrorLaw]:
+    def noise(known: bool) -> tuple[dict[str, ErrorLaw], Statistic]:
         low, high = plan.epsilon, 20.0
         for _ in range(30):
             local = (low + high) / 2.0
@@ -135,11 +140,12 @@ def _shuffled_reports(plan: Deployment, batch: int) -> Row:
             made = amplified_epsilon(local, batch, plan.delta, reports.variation if known else 1.0)
             low, high = (local, high) if made <= plan.epsilon else (low, local)
         reports, _, _ = randomizer("one-step", exact, low, 0.0)
-        return reports.errors(no_noise, plan.users)
+        return reports.errors(no_noise, plan.users), reports
 
-    errors = noise(known=True)
-    won = noise(known=False)["m"].std / errors["m"].std
-    return _row(plan, "SDP", f"shuffled reports, batches of {batch}", (plan.epsilon, plan.delta), errors, won=won)
+    errors, reports = noise(known=True)
+    won = noise(known=False)[0]["m"].std / errors["m"].std
+    name, spent = f"shuffled reports, batches of {batch}", (plan.epsilon, plan.delta)
+    return _row(plan, "SDP", name, spent, errors, _memory(reports), won=won)
 
 
 def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
@@ -154,7 +160,13 @@ def _local(plan: Deployment, name: str, *, paper: bool) -> Row:
         mu = gaussian_mu(plan.epsilon, plan.delta) if name == "gaussian" else 0.0
         plain = math.sqrt(4.0 * plan.horizon) / mu if mu else _plain_scale(plan, None)
         won = plain / statistic.scale
-    return _row(plan, "LDP", mechanism, (epsilon, delta), statistic.errors(no_noise, plan.users), won=won)
+    memory = _memory(statistic, 3 if isinstance(statistic, AdditiveReports) else 0)
+    return _row(plan, "LDP", mechanism, (epsilon, delta), statistic.errors(no_noise, plan.users), memory, won=won)
+
+
+def _memory(statistic: Statistic, of_noise: int = 0) -> int:
+    """Bytes that a boundary takes, as it states them itself."""
+    return 8 * statistic.cells * (SUMS + of_noise)
 
 
 def _row(
@@ -163,6 +175,7 @@ def _row(
     mechanism: str,
     spent: tuple[float, float],
     errors: dict[str, ErrorLaw],
+    memory: int,
     bounds: dict[str, ErrorLaw] | None = None,
     won: float | None = None,
 ) -> Row:
@@ -177,5 +190,6 @@ def _row(
         transitions_std=errors["m"].std,
         rewards_std=errors["r"].std,
         bound=max(law.bound(share) for law in (bounds or errors).values()),
+        memory=memory,
         won=won,
     )
