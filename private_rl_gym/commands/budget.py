@@ -15,6 +15,7 @@ from private_rl_gym.commands.screen import screen
 from private_rl_gym.experiments.budget import Deployment, Row
 from private_rl_gym.experiments.budget import budget as plan_budget
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.memory import available_memory, in_bytes
 from private_rl_gym.privacy.guarantee import plain_number
 
 __all__ = ["budget"]
@@ -56,6 +57,7 @@ def budget(
         return
     console = screen()
     console.print(_table(plan, rows))
+    console.print(_memory(rows), style="dim", highlight=False)
     console.print(
         f"{_columns(plan)} bound: what no entry of any of {plan.releases:,} releases exceeds, with probability "
         f"{1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is printed. won: how "
@@ -99,6 +101,15 @@ def _table(plan: Deployment, rows: list[Row]) -> Table:
             row.model, row.mechanism, spent + (" !" if over else ""), *noise, won, style="red" if over else None
         )
     return table
+
+
+def _memory(rows: list[Row]) -> str:
+    """The memory that boundaries take, beside the memory that there is."""
+    least, most = (pick(rows, key=lambda row: row.memory) for pick in (min, max))
+    there = available_memory()
+    here = "" if there is None else f" This machine has {in_bytes(there)}: what would take more is refused."
+    smallest, largest = (f"{in_bytes(row.memory)} ({row.mechanism})" for row in (least, most))
+    return f"memory: from {smallest} to {largest} for sums, noise and a release; learners take some of it again.{here}"
 
 
 def _finite(number: float) -> float | None:

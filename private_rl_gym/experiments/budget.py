@@ -19,7 +19,8 @@ from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
 from private_rl_gym.privacy.shuffled import ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon
-from private_rl_gym.privacy.statistics import TabularCounts
+from private_rl_gym.privacy.statistics import Statistic, TabularCounts
+from private_rl_gym.wrappers.boundary import SUMS
 
 __all__ = ["Deployment", "Row", "budget"]
 
@@ -87,12 +88,14 @@ class Row:
     transitions_std: float  # noise in m(h, s, a, s')
     rewards_std: float  # noise in r(h, s, a)
     bound: float  # on every entry of every release at once, with probability 1 - beta
+    memory: int  # bytes that a boundary takes for it
     won: float | None = None  # noise of a plain account of the same mechanism, divided by this noise
 
 
 def budget(plan: Deployment) -> Iterator[Row]:
     """Yield every mechanism that this budget allows, and the papers' own mechanisms with their true cost."""
-    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), _statistic(plan).errors(no_noise))
+    exact = _statistic(plan)
+    yield _row(plan, "none", "exact sums", (float("inf"), 1.0), exact.errors(no_noise), _memory(exact))
     for delta in dict.fromkeys((plan.delta, 0.0)):
         rows = [_central(plan, counting, law, delta) for counting, law in allowed(delta)]
         yield from sorted(rows, key=lambda row: row.transitions_std)
@@ -125,7 +128,8 @@ def _central(plan: Deployment, counting: str, law: Law, delta: float, *, paper: 
     bounds = statistic.errors(law_of(noise, scale, noise.worst_step))  # each release is held against its own
     errors = statistic.errors(law_of(noise, scale, plan.releases))
     won = None if paper else _plain_scale(plan, noise) / scale
-    return _row(plan, "JDP", name, (spent[0], spent[1]), errors, bounds, won)
+    memory = _memory(statistic, 2 + noise.held)
+    return _row(plan, "JDP", name, (spent[0], spent[1]), errors, memory, bounds, won)
 
 
 def _plain_scale(plan: Deployment, noise: ContinualNoise | None, law: Law = "laplace") -> float:
@@ -174,14 +178,15 @@ def _shuffled_bits(plan: Deployment, batch: int, *, paper: bool) -> Row:
     variance = batches * protocol.noise_bits(batch).variance(batch)
     errors = statistic.errors(lambda grid: BoundedError(variance * grid**2, grid), plan.users)
     name = "SDP-PE's constants" if paper else "shuffled bits"
-    return _row(plan, "SDP", f"{name}, batches of {batch}", (protocol.true_epsilon, plan.delta), errors)
+    spent = protocol.true_epsilon, plan.delta
+    return _row(plan, "SDP", f"{name}, batches of {batch}", spent, errors, _memory(statistic))
 
 
 def _shuffled_reports(plan: Deployment, batch: int) -> Row:
     """Reports with the largest local epsilon that shuffling amplifies to the requested epsilon."""
     exact = TabularCounts(*plan.sizes)
 
-    def noise(known: bool) -> dict[str, ErrorLaw]:
+    def noise(known: bool) -> tuple[dict[str, ErrorLaw], Statistic]:
         low, high = plan.epsilon, 20.0
         for _ in range(30):
             local = (low + high) / 2.0
@@ -189,11 +194,12 @@ def _shuffled_reports(plan: Deployment, batch: int) -> Row:
             made = amplified_epsilon(local, batch, plan.delta, reports.variation if known else 1.0)
             low, high = (local, high) if made <= plan.epsilon else (low, local)
         reports, _, _ = randomizer("one-step", exact, low, 0.0)
-        return reports.errors(no_noise, plan.users)
+        return reports.errors(no_noise, plan.users), reports
 
-    errors = noise(known=True)
-    won = noise(known=False)["m"].std / errors["m"].std
-    return _row(plan, "SDP", f"shuffled reports, batches of {batch}", (plan.epsilon, plan.delta), errors, won=won)
+    errors, reports = noise(known=True)
+    won = noise(known=False)[0]["m"].std / errors["m"].std
+    name, spent = f"shuffled reports, batches of {batch}", (plan.epsilon, plan.delta)
+    return _row(plan, "SDP", name, spent, errors, _memory(reports), won=won)
 
 
 def _local(plan: Deployment, name: str, *, paper: bool = False) -> Row:
@@ -206,7 +212,13 @@ def _local(plan: Deployment, name: str, *, paper: bool = False) -> Row:
         won = math.sqrt(4.0 * e / (e - 1.0) ** 2 / statistic.subsets.variance)  # optimized unary encoding
     elif isinstance(statistic, AdditiveReports) and not paper:
         won = _plain_scale(plan, None, statistic.law) / statistic.scale
-    return _row(plan, "LDP", mechanism, (epsilon, delta), statistic.errors(no_noise, plan.users), won=won)
+    memory = _memory(statistic, 3 if isinstance(statistic, AdditiveReports) else 0)
+    return _row(plan, "LDP", mechanism, (epsilon, delta), statistic.errors(no_noise, plan.users), memory, won=won)
+
+
+def _memory(statistic: Statistic, of_noise: int = 0) -> int:
+    """Bytes that a boundary takes, as it states them itself."""
+    return 8 * statistic.cells * (SUMS + of_noise)
 
 
 def _row(
@@ -215,6 +227,7 @@ def _row(
     mechanism: str,
     spent: tuple[float, float],
     errors: dict[str, ErrorLaw],
+    memory: int,
     bounds: dict[str, ErrorLaw] | None = None,
     won: float | None = None,
 ) -> Row:
@@ -235,5 +248,6 @@ def _row(
         transitions_std=transitions.std,
         rewards_std=rewards.std,
         bound=max(law.bound(share) for law in (bounds or errors).values()),
+        memory=memory,
         won=won,
     )

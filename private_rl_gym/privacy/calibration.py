@@ -135,5 +135,5 @@ def calibrate(
     if noise.law == "gaussian":
         return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon, delta
     spare = delta if noise.composes else 0.0
-    grid = float(statistic.grid.max())
-    return laplace_scale(statistic.parts, statistic.l1, round(noise.sensitivity), epsilon, spare, grid)
+    coarse = statistic.grid_range[1]
+    return laplace_scale(statistic.parts, statistic.l1, round(noise.sensitivity), epsilon, spare, coarse)

@@ -64,7 +64,7 @@ class AdditiveReports(Statistic):
     """
 
     def __init__(self, exact: Statistic, law: Literal["laplace", "gaussian"], scale: float) -> None:
-        check_scale(scale, float(exact.grid.min()))
+        check_scale(scale, exact.grid_range[0])
         self._exact, self.law, self.scale = exact, law, scale
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2, self.parts = exact.cells, exact.l1, exact.l2, exact.parts
@@ -79,6 +79,11 @@ class AdditiveReports(Statistic):
     def grid(self) -> NDArray[np.float64]:
         """The grid of the exact statistic."""
         return self.exact.grid
+
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """Those of the exact statistic."""
+        return self.exact.grid_range
 
     @property
     def label(self) -> str:
@@ -247,6 +252,11 @@ class SubsetReports(TabularStatistic):
         """The unit of each cell, which is 1."""
         return read_only(np.ones(self.cells))
 
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The unit of every cell."""
+        return 1.0, 1.0
+
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
@@ -359,7 +369,7 @@ def randomizer(
             scale = exact.paper_scale(1.0, epsilon, delta)
             spent = exact.l1 / scale, 0.0
         else:
-            scale, *rest = laplace_scale(exact.parts, exact.l1, 1, epsilon, delta, float(exact.grid.max()))
+            scale, *rest = laplace_scale(exact.parts, exact.l1, 1, epsilon, delta, exact.grid_range[1])
             spent = rest[0], rest[1]
         return AdditiveReports(exact, "laplace", scale), *spent
     if name == "gaussian":

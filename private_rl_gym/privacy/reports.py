@@ -110,6 +110,11 @@ class Reports(Statistic):
         """The unit of each cell, which is 1."""
         return read_only(np.ones(self.cells))
 
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The unit of every cell."""
+        return 1.0, 1.0
+
     def tally(self, users: int, ask: Ask | None, sums: NDArray[np.int64]) -> None:
         """Count users by the number of reports that they were asked for."""
         sums[self.cells + (ask.most if isinstance(ask, Wanted) else 1) - 1] += users

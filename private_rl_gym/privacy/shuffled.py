@@ -53,6 +53,11 @@ class ShuffledBits(TabularCounts):
         """The unit of each cell, which is 1."""
         return read_only(np.ones(self.cells))
 
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The unit of every cell."""
+        return 1.0, 1.0
+
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:

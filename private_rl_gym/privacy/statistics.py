@@ -115,6 +115,11 @@ class Statistic(ABC):
     def grid(self) -> NDArray[np.float64]:
         """The unit of each cell."""
 
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The smallest and the largest unit of a cell, without an array of all of them."""
+        return float(self.grid.min()), float(self.grid.max())
+
     def checked(self, ask: Ask | None) -> Ask | None:
         """A copy of the ask in plain arrays of the right sizes; raises if users cannot answer it."""
         if ask is None:
@@ -288,6 +293,11 @@ class TabularCounts(TabularStatistic):
         grid = np.ones(self.cells)
         grid[self._transitions : self._transitions + self._pairs] = self.weight * REWARD_GRID
         return read_only(grid)
+
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The unit of rewards, and that of counts."""
+        return self.weight * REWARD_GRID, 1.0
 
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None

@@ -5,6 +5,7 @@
 * ``LDPUserSide`` - sums of reports that each user noised herself (local differential privacy)
 * ``SDPShuffler`` - sums of shuffled bits, batch by batch (shuffle differential privacy)
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
+* ``FlattenSpaces``, ``Discretize`` - adapters, for inside a boundary: finite spaces, and boxes in bins, as ``Discrete``
 * ``Episodes`` - finished episodes as arrays, for ``ingest``; ``BadRowsError`` - its error for rows that it cannot take
 * ``Boundary`` - the base class of the billboards; ``BudgetExhausted`` - its error for too many users
 * ``BOUNDARIES`` - the boundaries that sum, by the short names that commands, grids and audits use
@@ -19,13 +20,16 @@ from private_rl_gym.wrappers.ldp_per_step import LDPPerStep
 from private_rl_gym.wrappers.ldp_user_side import LDPUserSide
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 from private_rl_gym.wrappers.sdp_shuffler import SDPShuffler
+from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
 
 __all__ = [
     "BOUNDARIES",
     "BadRowsError",
     "Boundary",
     "BudgetExhausted",
+    "Discretize",
     "Episodes",
+    "FlattenSpaces",
     "JDPBillboard",
     "LDPPerStep",
     "LDPUserSide",

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.memory import available_memory, in_bytes
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
@@ -44,9 +45,12 @@ from private_rl_gym.wrappers.population import (
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
 
-__all__ = ["Boundary", "BudgetExhausted", "Observer"]
+__all__ = ["SUMS", "Boundary", "BudgetExhausted", "Observer"]
 
 CHUNK = 4096  # users in memory at once
+
+SUMS = 6
+"""Arrays with a number for each cell that sums and releases take, without noise."""
 
 
 class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
@@ -233,8 +237,30 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         """The batches of users who have left, created when first needed."""
         if self._opened is None:
             _ = self.guarantee  # nobody comes for a promise that is refused
+            self._check_memory()
             self._opened = self._open()
         return self._opened
+
+    @property
+    def memory(self) -> int:
+        """Bytes that sums, noise and a release take while users come: an estimate, before anything is allocated."""
+        inner = 0 if self._inner is None else self._inner.arrays_of_noise()
+        return 8 * self.statistic.cells * (SUMS + self.arrays_of_noise() + inner)
+
+    def arrays_of_noise(self) -> int:
+        """Number of arrays with a number for each cell that noise needs."""
+        return 0
+
+    def _check_memory(self) -> None:
+        there = available_memory()
+        if there is not None and self.memory > there:
+            horizon, n_states, n_actions = self.sizes
+            raise MemoryError(
+                f"The sums of this {type(self).__name__} would take {in_bytes(self.memory)} of memory, and there are "
+                f"{in_bytes(there)}: {self.statistic.cells:,} numbers, at H={horizon}, S={n_states}, A={n_actions}, "
+                "several times over. Shorten the horizon, make fewer states, or let users report single steps "
+                "(statistic='reports', as FrugalUCBVI asks for), which does not grow with the horizon."
+            )
 
     def _open(self) -> Batches:
         return Batches(self.statistic, self, **self._about_users())

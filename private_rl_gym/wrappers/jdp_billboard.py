@@ -186,7 +186,8 @@ class JDPBillboard(Boundary):
         small = COUNTING[counting](self._releases, 1, law)
         self.apart = small.apart
         self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
-        check_scale(self._scale, float(self.statistic.grid.min()))
+        check_scale(self._scale, self.statistic.grid_range[0])
+        self._noise_held = 2 + small.held
         differs, described, every = self._asks_differ, str(law), f"every {self.batch_size} users"
         if self._growth:
             every = f"after every batch, each of {self.batch_size} users or {self._growth:g} of those before"
@@ -274,6 +275,10 @@ class JDPBillboard(Boundary):
         if isinstance(self.statistic, Reports) and self._asks_differ and isinstance(ask, Wanted):
             return self.statistic.of_at_most(ask.most)
         return self.statistic
+
+    def arrays_of_noise(self) -> int:
+        """The state of the noise, its units, and a draw."""
+        return self._noise_held
 
     def planned_releases(self) -> int | None:
         """The number of releases that noise was calibrated for; None if every batch has noise of its own."""

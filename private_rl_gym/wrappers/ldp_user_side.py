@@ -15,7 +15,7 @@ from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.pooled import PooledCounts
-from private_rl_gym.privacy.randomizers import most_accurate, most_accurate_pooled
+from private_rl_gym.privacy.randomizers import AdditiveReports, most_accurate, most_accurate_pooled
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.privacy.reports import LocalReports, ReportedSteps, Reports
 from private_rl_gym.privacy.statistics import Noise, Statistic
@@ -169,6 +169,10 @@ class LDPUserSide(Boundary):
     def contribute_nothing(self, users: int, sums: NDArray[np.int64]) -> None:
         """Add an empty report, noised as any other, for each user who left early."""
         self.statistic.absent(users, sums, self._source)
+
+    def arrays_of_noise(self) -> int:
+        """The noise of one user on all her counts, where she reports them."""
+        return 3 if isinstance(self.statistic, AdditiveReports) else 0
 
     def law(self, releases: int, *, newest: bool) -> Noise:
         """The law of the noise that is added to reports: there is none. Their own noise is that of the statistic."""

@@ -342,8 +342,14 @@ class Recorder:
 
 def _discrete(space: gym.Space[Any], name: str) -> int:
     if not isinstance(space, spaces.Discrete):
+        finite = not isinstance(space, spaces.Box) and "Box" not in str(space)
+        remedy = "env = FlattenSpaces(env)"
+        if name == "observation" and not finite:
+            remedy = "env = Discretize(env, bins=8)"
+        elif not finite:
+            remedy = "env = gymnasium.wrappers.TransformAction(env, lambda number: ..., spaces.Discrete(n))"
         raise TypeError(
-            f"The {name} space is {space}: trust boundaries count, and so need Discrete spaces. Discretize it with a "
-            "wrapper inside the boundary."
+            f"The {name} space is {space}: trust boundaries count, and so need Discrete spaces. Put an adapter inside "
+            f"the boundary: {remedy}"
         )
     return int(space.n)

@@ -72,6 +72,12 @@ class ContinualNoise(ABC):
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The state, to be saved and restored in place. Secret."""
 
+    @property
+    def held(self) -> int:
+        """Number of arrays with a number for each cell that are in memory."""
+        state = sum(array.size for array in self.arrays().values())
+        return -(-(state + len(self._fresh) + len(self._spare)) // self.cells)
+
     def matrix(self, releases: int) -> NDArray[np.float64]:  # [release, draw]
         """The matrix from draws to the noise of the first releases, computed by running the code that streams it."""
         counted = _Unit(0)
