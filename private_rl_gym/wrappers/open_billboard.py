@@ -31,17 +31,19 @@ class OpenBillboard(Boundary):
         no privacy (epsilon = inf)
 
     Args:
-        env: An environment with Discrete spaces and a horizon.
+        env: An environment with a horizon, and Discrete spaces unless gradients are summed.
         users: The number of users that may come; by default any number.
-        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; or ``"linear"`` moments, for
-            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own. By
-            default the kind that the agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps; ``"linear"`` moments, for
+            linear learners, with the features that the environment knows or with ``LinearFeatures`` of your own; or
+            the ``"gradient"`` of a policy network, with ``Layers`` for others than the usual ones. By default the kind
+            that the agent needs.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.
     """
 
     short = "open"
+    differentiates = True
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class OpenBillboard(Boundary):
         )
         super().__init__(env, statistic=statistic, horizon=horizon, users=users, batch_size=batch_size)
         self._choices = NoiseSource(seed, role="choices")
-        self.design("tabular" if statistic is None else statistic, apart=True)
+        self.design(self.population.statistic if statistic is None else statistic, apart=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose exact sums, with no guarantee."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -30,10 +30,12 @@ __all__ = [
     "Population",
     "Recorder",
     "behind_closed_doors",
+    "countable",
     "harmless",
     "layers",
     "plain_generator",
     "quietly",
+    "refuse_remembering",
 ]
 
 HARMLESS = ("TimeLimit.truncated",)  # info keys that reveal nothing beyond a user's observations
@@ -102,6 +104,16 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
     yield env
 
 
+def refuse_remembering(env: gym.Env[Any, Any]) -> None:
+    """Raise if a wrapper carries something from one user to the next."""
+    for layer in layers(env):
+        if isinstance(layer, REMEMBERING):
+            raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
+                f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
+                "that one user could change the counts of others, and no guarantee would hold. Put it outside."
+            )
+
+
 class Population:
     """The users behind a boundary: their sizes, and how they are met and run.
 
@@ -109,15 +121,16 @@ class Population:
     extra absorbing state, in which action 0 is taken and the reward is 0.
     """
 
+    statistic: ClassVar[str] = "tabular"
+    """The statistic that is summed if no other is asked for."""
+
+    chunk: int = 4096
+    """Users in memory at once."""
+
     def __init__(self, env: gym.Env[Any, Any], horizon: int | None) -> None:
         self.env = env
         bare = env.unwrapped
-        for layer in layers(env):
-            if isinstance(layer, REMEMBERING):
-                raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
-                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
-                    "that one user could change the counts of others, and no guarantee would hold. Put it outside."
-                )
+        refuse_remembering(env)
         self.model: FiniteModel | None = bare.model if isinstance(bare, TabularEnv) else None
         self.n_actions = _discrete(env.action_space, "action")
         self._first_action = int(env.action_space.start)  # type: ignore[attr-defined]
@@ -322,6 +335,13 @@ class Recorder:
                     "to wait in; nothing of this user is released. If episodes are shorter, say so with horizon=."
                 )
             self.trajectory.states[0, stage:] = population.n_states - 1
+
+
+def countable(env: gym.Env[Any, Any]) -> bool:
+    """Whether states and actions can be counted."""
+    if not isinstance(env.action_space, spaces.Discrete):
+        return False
+    return isinstance(env.unwrapped, TabularEnv) or isinstance(env.observation_space, spaces.Discrete)
 
 
 def _discrete(space: gym.Space[Any], name: str) -> int:

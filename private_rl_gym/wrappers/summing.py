@@ -6,6 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.network import Layers, Network
+from private_rl_gym.privacy.gradients import Gradients
 from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
@@ -13,16 +15,26 @@ from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 if TYPE_CHECKING:
     from private_rl_gym.wrappers.population import Population
 
-__all__ = ["StatisticChoice", "calibration_notes", "exact_statistic", "uses_printed_constants"]
+__all__ = ["StatisticChoice", "about_gradients", "calibration_notes", "exact_statistic", "uses_printed_constants"]
 
-StatisticChoice = Literal["tabular", "linear", "reports"] | LinearFeatures
+StatisticChoice = Literal["tabular", "linear", "reports", "gradient"] | LinearFeatures | Layers
 """The values of ``statistic=``."""
+
+
+def about_gradients(wanted: Any) -> bool:
+    """Whether this value of ``statistic=`` asks for gradients."""
+    return isinstance(wanted, Layers) or (isinstance(wanted, str) and wanted == "gradient")
 
 
 def exact_statistic(
     population: Population, wanted: Any, *, paper: bool = False, public_start: bool = False
 ) -> Statistic:
     """The requested statistic for these users. Raises ValueError if there is none."""
+    if about_gradients(wanted):
+        if paper or public_start:
+            raise ValueError("Gradients are for calibration='exact', and hide users from everyone: leave the rest out.")
+        network: Network = population.network  # type: ignore[attr-defined] # users of gradients have one
+        return Gradients(network, population.horizon)
     if isinstance(wanted, str) and wanted == "tabular":
         sizes = population.horizon, population.n_states, population.n_actions
         return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
@@ -50,8 +62,9 @@ def exact_statistic(
     if not isinstance(features, LinearFeatures):
         given = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among four
-            f"statistic is {given}: choose 'tabular' for counts, 'reports' for single steps, 'linear' for the features "
-            "that the environment knows, or hand over LinearFeatures, such as mixture.features."
+            f"statistic is {given}: choose 'tabular' for counts, 'reports' for single steps, 'gradient' for a policy "
+            "network's, 'linear' for the features that the environment knows, or hand over LinearFeatures, such as "
+            "mixture.features."
         )
     if (features.n_states, features.n_actions) != (population.n_states, population.n_actions):
         extra = " (the last state is where episodes wait that ended early)" if population.padded else ""

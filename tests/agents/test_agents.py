@@ -262,7 +262,7 @@ def test_calls_without_state_are_warned_of_once():
         (
             lambda: agents.UCBVI("MlpPolicy", river()),
             ValueError,
-            "policy is 'MlpPolicy': agents of this package have one",
+            "policy is 'MlpPolicy': UCBVI has one kind",
         ),
         (lambda: agents.UCBVI("TabularPolicy", gym.make("CartPole-v1")), TypeError, "need Discrete spaces"),
         (lambda: agents.UCBVI("TabularPolicy", LDPPerStep(river(), 1.0)), ValueError, "LDPPerStep publishes no sums"),

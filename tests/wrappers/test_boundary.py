@@ -845,8 +845,8 @@ def test_an_unexpected_end_is_refused():
     ("build", "kind", "sentence"),
     [
         (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "has no horizon.*Say it with horizon="),
-        (lambda: jdp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*need Discrete"),
-        (lambda: jdp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
+        (lambda: ldp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*need Discrete"),
+        (lambda: ldp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
         (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0: it must be a number above 0"),
         (lambda: jdp(river(), epsilon=-1), ValueError, "epsilon is -1"),
         (lambda: jdp(river(), delta=1.0), ValueError, "delta is 1.0"),
