@@ -50,6 +50,9 @@ class Agent(ABC):
         seed: Seed of the agent's own randomness. The environment and the noise have their own.
     """
 
+    policies: ClassVar[tuple[str, ...]] = ("TabularPolicy",)
+    """Names of the policies that the agent can learn; the first is the usual one."""
+
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
     """Names of the constructor's arguments that are saved, to rebuild the agent when it is loaded."""
 
@@ -78,8 +81,8 @@ class Agent(ABC):
         tensorboard_log: str | None = None,
         seed: int | None = None,
     ) -> None:
-        if policy not in (None, "TabularPolicy"):
-            raise ValueError(f"policy is {policy!r}: agents of this package have one kind, 'TabularPolicy'.")
+        if policy is not None and policy not in self.policies:
+            raise ValueError(f"policy is {policy!r}: {type(self).__name__} has one kind, {self.policies[0]!r}.")
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
         self.beta = beta
@@ -406,6 +409,25 @@ class Agent(ABC):
         """
         actions, stages = self._actor.act(observation, state, episode_start, deterministic=deterministic)
         return actions, (stages,)
+
+    # What storage asks -----------------------------------------------------------------------------------------------
+
+    def policy_array(self, policy: Any) -> NDArray[Any]:
+        """The numbers of a policy, to be saved."""
+        return np.asarray(policy.table)
+
+    def policy_of(self, array: NDArray[Any], sizes: tuple[int, int, int]) -> Any:
+        """The policy with these numbers, for these sizes."""
+        horizon, n_states, n_actions = sizes
+        return Policy.of(array, horizon=horizon, n_states=n_states, n_actions=n_actions)
+
+    def spaces(self) -> list[Any] | None:
+        """The spaces of observations and actions, in plain numbers; None if they cannot be saved."""
+        return storage.discrete_spaces(self.observation_space, self.action_space)
+
+    def set_spaces(self, plain: list[Any]) -> None:
+        """Restore the spaces of an agent without an environment."""
+        self.observation_space, self.action_space = storage.spaces_of(plain)
 
     # Files -----------------------------------------------------------------------------------------------------------
 

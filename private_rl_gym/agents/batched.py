@@ -64,7 +64,7 @@ class BatchedAgent(Agent):
     statistic: str = "tabular"
 
     @abstractmethod
-    def batches(self) -> Generator[Batch, Any, Policy]:
+    def batches(self) -> Generator[Batch, Any, Any]:
         """The algorithm. All later users run the policy that it returns."""
 
     def prepare(self) -> None:

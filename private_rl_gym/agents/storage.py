@@ -12,13 +12,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from gymnasium import spaces
 
-from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.asks import ASKS
 
 if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent
 
-__all__ = ["load", "save"]
+__all__ = ["discrete_spaces", "load", "save", "spaces_of"]
 
 FORMAT = 3
 LARGEST = 2**33
@@ -37,7 +36,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
     arrays = {}
     if agent.board is not None or agent._policy is not None:
         policy = agent.best_policy() if agent.plans_batches else agent.policy  # planned from the newest release
-        arrays["policy"] = policy.table
+        arrays["policy"] = agent.policy_array(policy)
         if agent.ask is not None:
             arrays |= {f"ask/{name}": array for name, array in agent.ask.arrays().items()}
     arrays |= {f"state/{name}": array for name, array in agent.state().items()}
@@ -53,7 +52,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         "ask": None if agent.ask is None else type(agent.ask).__name__,
         "board": None if agent.board is None else agent.board.identity,
         "sizes": None if agent.board is None else list(agent.board.sizes),
-        "spaces": _spaces(agent),
+        "spaces": agent.spaces(),
         "streams": None if secret else {name: rng.bit_generator.state for name, rng in agent.streams().items()},
     }
     target = _named(path, there=False)
@@ -76,10 +75,10 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     try:
         if not set(about["arguments"]) <= set(kind.saved_arguments):
             raise _damaged(target)
-        kind("TabularPolicy", None, **about["arguments"])
+        kind(kind.policies[0], None, **about["arguments"])
     except (TypeError, ValueError, OverflowError):
         raise _damaged(target) from None
-    agent = kind("TabularPolicy", env, **{"verbose": about["verbose"], **about["arguments"], **options})
+    agent = kind(kind.policies[0], env, **{"verbose": about["verbose"], **about["arguments"], **options})
     if agent.board is not None and about["sizes"] not in (None, list(agent.board.sizes)):
         raise ValueError(f"{target} learned on sizes {about['sizes']}, and the environment has {agent.board.sizes}.")
     try:
@@ -102,20 +101,16 @@ def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, see
                 rng.bit_generator.state = about["streams"][name]
     state = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")}
     agent.set_state(state)
+    if agent.board is None and about["spaces"] is not None:
+        agent.set_spaces(about["spaces"])
     if "policy" in arrays and about["sizes"] is not None:
         horizon, n_states, n_actions = about["sizes"]
-        agent._policy = Policy.of(arrays["policy"], horizon=horizon, n_states=n_states, n_actions=n_actions)
+        agent._policy = agent.policy_of(arrays["policy"], (horizon, n_states, n_actions))
         agent._planned = about["planned"]
         if about["ask"] is not None:
             asked = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("ask/")}
             agent._ask = ASKS[about["ask"]].of(asked).checked(horizon, n_states, n_actions)
     agent._loaded = about["board"], state, about["planned"], agent._policy
-    if agent.board is None and about["spaces"] is not None:
-        sizes, start, n_actions, first = about["spaces"]
-        agent.observation_space = (
-            spaces.MultiDiscrete(sizes) if len(sizes) > 1 else spaces.Discrete(sizes[0], start=start)
-        )
-        agent.action_space = spaces.Discrete(n_actions, start=first)
 
 
 _ABOUT: dict[str, tuple[type, ...]] = {
@@ -154,10 +149,16 @@ def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
     known = isinstance(about, dict) and set(about) == set(_ABOUT) and size <= LARGEST
     if not (known and all(type(about[name]) in kinds for name, kinds in _ABOUT.items())):
         raise _damaged(target)
-    plain = all(type(value) in (bool, int, float, str, type(None)) for value in about["arguments"].values())
-    if not (plain and about["num_timesteps"] >= 0):
+    if not (_plain(about["arguments"]) and about["num_timesteps"] >= 0):
         raise _damaged(target)
     return about, arrays
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value consists of numbers, words, lists and dictionaries."""
+    if isinstance(value, dict):
+        return all(map(_plain, value.values()))
+    return all(map(_plain, value)) if isinstance(value, list) else type(value) in (bool, int, float, str, type(None))
 
 
 def _damaged(target: Path | IO[bytes], error: Exception | None = None) -> ValueError:
@@ -173,11 +174,17 @@ def _named(path: Target, *, there: bool) -> Path | IO[bytes]:
     return target if target.suffix or (there and target.is_file()) else target.with_suffix(".zip")
 
 
-def _spaces(agent: Agent) -> list[Any] | None:
+def discrete_spaces(seen: Any, done: Any) -> list[Any] | None:
     """Sizes and first numbers of observations and actions; None if actions are not Discrete."""
-    seen, done = agent.observation_space, agent.action_space
     if not isinstance(done, spaces.Discrete):
         return None
     if isinstance(seen, spaces.Discrete):
         return [[int(seen.n)], int(seen.start), int(done.n), int(done.start)]
     return [[int(n) for n in getattr(seen, "nvec", [])], 0, int(done.n), int(done.start)]
+
+
+def spaces_of(plain: list[Any]) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """The spaces of observations and actions from these numbers."""
+    sizes, start, n_actions, first = plain
+    seen: spaces.Space[Any] = spaces.Discrete(sizes[0], start=start)
+    return spaces.MultiDiscrete(sizes) if len(sizes) > 1 else seen, spaces.Discrete(n_actions, start=first)

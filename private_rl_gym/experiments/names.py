@@ -165,6 +165,7 @@ AGENTS = Catalogue(
         if inspect.isclass(getattr(agents, name))
         and issubclass(getattr(agents, name), agents.Agent)
         and not inspect.isabstract(getattr(agents, name))
+        and "TabularPolicy" in getattr(agents, name).policies  # grids are of finite problems, whose optimum is known
     ],
 )
 PER_STEP = Named(wrappers.LDPPerStep.short, _summary(wrappers.LDPPerStep), wrappers.LDPPerStep, _GIVEN)

@@ -3,6 +3,7 @@
 * ``Ask`` - the base class
 * ``Values`` - a value function, for users who report the moments of a linear learner
 * ``Wanted`` - the cells that are wanted, for users who report single steps
+* ``Objective`` - the objective that is differentiated, for users who report gradients
 
 An ask is sent along with the policy: ``board.serve(policy, users, ask)``. It is public, and the same for all users of
 a batch. It may change *what* users report, but never how far one of them can move a sum.
@@ -10,6 +11,7 @@ a batch. It may change *what* users report, but never how far one of them can mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import as_array, positive_integer, read_only
 
-__all__ = ["ASKS", "Ask", "Values", "Wanted"]
+__all__ = ["ASKS", "Ask", "Objective", "Values", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,5 +120,95 @@ class Wanted(Ask):
         return cls(arrays["cells"], float(anywhere), float(starts), int(most), bool(by_stage))
 
 
-ASKS: dict[str, type[Ask]] = {kind.__name__: kind for kind in (Values, Wanted)}
+SHARES = 4
+"""Parts of a report: the gradient of the policy, returns by stage, the range of returns, the gradient of the critic."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective(Ask):
+    """The objective that users differentiate: the surrogate of a policy gradient over the whole episode.
+
+    The advantage of a step is her return from there on, less the baseline, divided by ``reach`` and clipped to [-1, 1].
+    With one local step a user reports the gradient (REINFORCE). With more she climbs the clipped objective of PPO on
+    her own episode, and reports how far she came, as in federated averaging.
+
+    Attributes:
+        baseline: ``[h]``, the expected return from each stage on, from releases.
+        reach: The distance from the baseline at which advantages are clipped; returns are reported up to it.
+        clip: Norm to which a user's gradient is clipped, whatever the length of her episode.
+        discount: Factor on rewards for each further step.
+        shares: The shares of the policy's gradient, of returns by stage, of the range of returns and of the critic's
+            gradient in a report. Its norm is at most that of the shares, which is one or less.
+        local_steps: Number of steps that a user climbs.
+        local_rate: Length of each of these steps.
+        ratio: How far the probability of an action may move, as in PPO.
+        critic: ``[parameter]``, the value network that the baseline is added to; empty for none.
+        mixing: lambda of generalized advantage estimation, where there is a critic.
+    """
+
+    baseline: NDArray[np.float64]
+    reach: float = 1.0
+    clip: float = 1.0
+    discount: float = 1.0
+    shares: tuple[float, ...] = (0.95, 0.3, 0.0, 0.0)
+    local_steps: int = 1
+    local_rate: float = 1.0
+    ratio: float = 0.2
+    critic: NDArray[np.float64] | None = None
+    mixing: float = 1.0
+
+    @classmethod
+    def plain(cls, horizon: int) -> Objective:
+        """The objective of users who were sent none."""
+        return cls(np.zeros(horizon))
+
+    def checked(self, horizon: int, n_states: int, n_actions: int) -> Objective:
+        """A read-only copy in plain numbers; raises if it does not fit these sizes."""
+        del n_states, n_actions
+        baseline = read_only(as_array(self.baseline, "baseline"))
+        if baseline.shape != (horizon,):
+            raise ValueError(f"baseline has shape {baseline.shape}: give one value for each of the {horizon} stages.")
+        numbers = {name: float(getattr(self, name)) for name in _NUMBERS}
+        for name, value in numbers.items():
+            if not (math.isfinite(value) and value > 0.0):
+                raise ValueError(f"{name} is {value}: it is a number above 0.")
+        for name in ("discount", "mixing"):
+            if numbers[name] > 1.0:
+                raise ValueError(f"{name} is {numbers[name]}: it is at most 1.")
+        shares = tuple(float(share) for share in self.shares)
+        if len(shares) != SHARES or not all(share >= 0.0 for share in shares) or not _norm(shares) <= 1.0 + 1e-12:
+            raise ValueError(f"shares are {shares}: {SHARES} numbers, 0 or more, whose squares add up to at most 1.")
+        steps = positive_integer(self.local_steps, "local_steps", "steps")
+        critic = read_only(as_array(np.zeros(0) if self.critic is None else self.critic, "critic"))
+        return Objective(baseline, shares=shares, local_steps=steps, critic=critic, **numbers)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Its arrays by name, to be saved."""
+        numbers = np.array([getattr(self, name) for name in _NUMBERS])
+        critic = np.zeros(0) if self.critic is None else self.critic
+        whole = np.array([self.local_steps])
+        return {
+            "baseline": self.baseline,
+            "numbers": numbers,
+            "shares": np.array(self.shares),
+            "critic": critic,
+            "steps": whole,
+        }
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Objective:
+        """The objective with these arrays."""
+        numbers = dict(zip(_NUMBERS, map(float, arrays["numbers"]), strict=True))
+        shares, steps = tuple(map(float, arrays["shares"])), int(arrays["steps"][0])
+        return cls(arrays["baseline"], shares=shares, local_steps=steps, critic=arrays["critic"], **numbers)
+
+
+_NUMBERS = ("reach", "clip", "discount", "local_rate", "ratio", "mixing")
+
+
+def _norm(shares: tuple[float, ...]) -> float:
+    return math.sqrt(math.fsum(share * share for share in shares))
+
+
+ASKS: dict[str, type[Ask]] = {kind.__name__: kind for kind in (Values, Wanted, Objective)}
 """All kinds of asks, by name."""

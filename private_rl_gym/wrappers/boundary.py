@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.memory import available_memory, in_bytes
+from private_rl_gym.planning.network import Layers
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
@@ -28,6 +29,7 @@ from private_rl_gym.privacy.guarantee import Guarantee, Ledger
 from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import saving
+from private_rl_gym.wrappers.crowd import Crowd
 from private_rl_gym.wrappers.episodes import BadRowsError, read
 from private_rl_gym.wrappers.members import Members
 from private_rl_gym.wrappers.pace import Pacer
@@ -37,6 +39,7 @@ from private_rl_gym.wrappers.population import (
     Population,
     Recorder,
     behind_closed_doors,
+    countable,
     harmless,
     layers,
     plain_generator,
@@ -44,10 +47,9 @@ from private_rl_gym.wrappers.population import (
 )
 from private_rl_gym.wrappers.private_model import private_model
 from private_rl_gym.wrappers.sealed import Sealed
+from private_rl_gym.wrappers.summing import about_gradients
 
 __all__ = ["SUMS", "Boundary", "BudgetExhausted", "Observer"]
-
-CHUNK = 4096  # users in memory at once
 
 SUMS = 6
 """Arrays with a number for each cell that sums and releases take, without noise."""
@@ -92,6 +94,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     usual_delta: ClassVar[float] = 1e-6
     """The delta that commands ask for if nothing is said, where the constructor has such an option."""
 
+    differentiates: ClassVar[bool] = False
+    """Whether it publishes gradients, and so takes environments whose states cannot be counted."""
+
     def __init__(
         self,
         env: gym.Env[Any, Any],
@@ -114,9 +119,8 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
                 f"{type(self._inner).__name__} inside."
             )
         self._outer: str | None = None  # the boundary around this one, which has taken its users and reports
-        self.population: Population = (
-            Population(env, horizon, reward_range) if self._inner is None else self._inner.population
-        )
+        self._asked_horizon, self._reward_range = horizon, reward_range
+        self.population: Population = self._people(statistic)
         self._users = None if users is None else positive_integer(users, "users", "users")
         if self._inner is not None and self._inner.users is not None:
             if self._users is not None and self._inner.users < self._users:
@@ -187,6 +191,26 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             self.design(statistic, apart=True)
         return self.statistic
 
+    def _people(self, statistic: Any) -> Population:
+        """The users, as this statistic needs them: in states that are counted, or under networks."""
+        if about_gradients(statistic) and (self._inner is not None or not self.differentiates):
+            around = "" if self._inner is None else f" around {type(self._inner).__name__}"
+            raise ValueError(
+                f"{type(self).__name__}{around} publishes no gradients: use JDPBillboard around the environment "
+                "itself, or OpenBillboard for a run without privacy."
+            )
+        if self._inner is not None:
+            return self._inner.population
+        uncounted = statistic is None and self.differentiates and not countable(self.env)
+        if about_gradients(statistic) or uncounted:
+            if self._reward_range is not None:
+                raise ValueError(
+                    "reward_range is for sums of rewards: gradients take rewards of any size. Leave it out."
+                )
+            chosen = statistic if isinstance(statistic, Layers) else Layers()
+            return Crowd(self.env, self._asked_horizon, chosen)
+        return Population(self.env, self._asked_horizon, self._reward_range)
+
     def _require_outermost(self) -> None:
         if self._outer is not None:
             raise ValueError(
@@ -216,19 +240,24 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
     _choices: NoiseSource | None = None
     """The source of users' own choices, which are no noise, where their reports leave them any."""
 
-    def settle(self, statistic: str = "tabular", *, apart: bool = False) -> None:
+    def settle(self, statistic: str | Layers = "tabular", *, apart: bool = False) -> None:
         """Choose the options that were left open. Agents do so for what they need, when they are given a boundary.
 
         Options that were given when the boundary was built do not change, and none changes after a user has come.
 
         Args:
-            statistic: The name of the statistic that is needed.
+            statistic: The name of the statistic that is needed; for gradients, the layers of the network.
             apart: Whether every batch has to be published by itself.
         """
         self._require_outermost()
-        open_still = self._asked_statistic is None and not self._arrived
-        changes = self.statistic.name != statistic or (apart and not self.apart)
-        if open_still and changes:
+        gradients, asked = about_gradients(statistic), self._asked_statistic
+        open_still = (asked is None or (gradients and asked == "gradient")) and not self._arrived
+        name = "gradient" if gradients else statistic
+        changes = self.statistic.name != name or (apart and not self.apart)
+        other = isinstance(statistic, Layers) and getattr(self.population, "layers", None) != statistic
+        if open_still and (changes or other):
+            if other or isinstance(self.population, Crowd) != gradients:
+                self.population = self._people(statistic)
             self.design(statistic, apart=apart)
             self._opened = None
 
@@ -423,6 +452,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         """
         with self._lock:
             self._require_outermost()
+            self._require_whole()
             if self._batches.pending:
                 self._touch()
                 self._batches.publish()
@@ -496,8 +526,14 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         """Let users come, run the policy and leave. No code of the learner runs while a user is here."""
         population, before, refused = self.population, self._batches.gone, None
         try:
-            for start in range(0, count, CHUNK):
-                here = min(CHUNK, count - start)
+            for start in range(0, count, population.chunk):
+                here = min(population.chunk, count - start)
+                if isinstance(population, Crowd):
+                    seeds = None if given is None else given[start : start + here]
+                    episodes, problem = population.run_all(policy, here, seeds, rng)
+                    refused = problem or refused  # who was refused is in them, with no steps
+                    self._leave(episodes, here, self._ask)
+                    continue
                 uniforms = None if policy.deterministic or rng is None else rng.random((here, population.horizon))
                 tapes = None if given is None else given[start : start + here]
                 if population.compiled:
@@ -518,8 +554,10 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         if refused is not None:
             raise refused
 
-    def _leave(self, users: Trajectories | None, count: int, ask: Ask | None) -> None:
+    def _leave(self, users: Any, count: int, ask: Ask | None) -> None:
         """Let users leave, and sum what they contribute in answer to what they were asked when they came."""
+        if self._is_broken:
+            return
         for observer in self._observers:
             observer.left(users, count)
         self._batches.receive(users, count, ask)
@@ -589,13 +627,26 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         self._ask, before = ask, self._batches.gone
         with self._pacer.of(count):
             try:
-                for group, whole in finished.groups(order, CHUNK):
+                for group, whole in finished.groups(order, self.population.chunk):
                     self._leave(finished.of(group) if whole else None, len(group), ask)
             finally:
                 missing = count - (self._batches.gone - before)
                 if missing:
                     self._leave(None, missing, ask)
         return count
+
+    @property
+    def _is_broken(self) -> bool:
+        """Whether an environment failed for a whole group of users, so that one of them would change all their sums."""
+        return isinstance(self.population, Crowd) and self.population.broken
+
+    def _require_whole(self) -> None:
+        if self._is_broken:
+            raise RuntimeError(
+                "The environment failed while it held many users at once, and one of them may have stopped the others: "
+                "nothing more is published here. What was published keeps its promise. Mend the environment, or "
+                "register it without a vector entry point, so that users are met apart."
+            )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user. The seed is passed to the environment; privacy noise is never seeded again."""
@@ -666,6 +717,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
 
     def _admit(self, users: int) -> None:
         """Admit all of these users, or none. A user who is still in her episode leaves and contributes nothing."""
+        self._require_whole()
         if self.users is not None and self._arrived + users > self.users:
             raise BudgetExhausted(
                 f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "

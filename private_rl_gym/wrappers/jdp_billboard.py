@@ -25,6 +25,7 @@ from private_rl_gym.privacy.statistics import Noise, Statistic, check_scale
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
     StatisticChoice,
+    about_gradients,
     calibration_notes,
     exact_statistic,
     uses_printed_constants,
@@ -40,8 +41,8 @@ class JDPBillboard(Boundary):
         (epsilon, delta)-joint differential privacy under replacing one user, over all releases, past and future: the
         releases are (epsilon, delta)-DP, and everything that another user sees is computed from them and her own data
         (docs/proofs/billboard.md). One user moves the sums by ``statistic.l1`` and ``statistic.l2``
-        (docs/proofs/tabular-sensitivity.md, docs/proofs/linear-sensitivity.md); the noise is that of
-        docs/proofs/binary-tree.md, docs/proofs/k-ary-tree.md, docs/proofs/matrix-factorization.md or
+        (docs/proofs/tabular-sensitivity.md, docs/proofs/linear-sensitivity.md, docs/proofs/gradients.md); the noise is
+        that of docs/proofs/binary-tree.md, docs/proofs/k-ary-tree.md, docs/proofs/matrix-factorization.md or
         docs/proofs/batched.md.
 
     Example:
@@ -55,13 +56,15 @@ class JDPBillboard(Boundary):
         (1.0, 1e-06)-JDP, replace one user, 50000 users
 
     Args:
-        env: An environment with Discrete spaces and a horizon, bare or inside ``LDPUserSide``.
+        env: An environment with a horizon, bare or inside ``LDPUserSide``. Its spaces are Discrete, unless
+            gradients are summed.
         epsilon: For a user's whole episode, over all releases.
         delta: Zero for pure differential privacy.
         users: The number of users that may come.
         statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
-            their stages; or ``"linear"`` moments, for linear learners, with the features that the environment knows or
-            with ``LinearFeatures`` of your own. By default the kind that the agent needs.
+            their stages; ``"linear"`` moments, for linear learners, with the features that the environment knows or
+            with ``LinearFeatures`` of your own; or the ``"gradient"`` of a policy network, with ``Layers`` for others
+            than the usual ones. By default the kind that the agent needs.
         counting: ``"matrix-factorization"``, ``"k-ary-tree"``, ``"binary-tree"``, ``"honaker-tree"`` or ``"batched"``;
             by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
             plan their own batches.
@@ -87,6 +90,7 @@ class JDPBillboard(Boundary):
     """
 
     short = "jdp"
+    differentiates = True
     may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
     more_releases = "Build it with counting='batched', or, to publish() more often, with a larger releases=."
 
@@ -162,7 +166,7 @@ class JDPBillboard(Boundary):
             )
         self._source = NoiseSource(seed, secure=secure)
         self._choices = NoiseSource(seed, secure=secure, role="choices")
-        self.design("tabular" if statistic is None else statistic, apart=False)
+        self.design(self.population.statistic if statistic is None else statistic, apart=False)
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
         self._enclose()
 
@@ -170,6 +174,7 @@ class JDPBillboard(Boundary):
         """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""
         (epsilon, delta), paper = self._budget, self._paper
         self.statistic = self._summed(statistic)
+        apart = apart or about_gradients(statistic)
         reports = isinstance(self.statistic, Reports)
         self._batches_by_most = np.zeros(self.statistic.horizon if reports else 0, dtype=np.int64)
         if reports:

@@ -31,11 +31,12 @@ class OpenBillboard(Boundary):
         no privacy (epsilon = inf)
 
     Args:
-        env: An environment with Discrete spaces and a horizon.
+        env: An environment with a horizon, and Discrete spaces unless gradients are summed.
         users: The number of users that may come; by default any number.
         statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
-            their stages; or ``"linear"`` moments, for linear learners, with the features that the environment knows or
-            with ``LinearFeatures`` of your own. By default the kind that the agent needs.
+            their stages; ``"linear"`` moments, for linear learners, with the features that the environment knows or
+            with ``LinearFeatures`` of your own; or the ``"gradient"`` of a policy network, with ``Layers`` for others
+            than the usual ones. By default the kind that the agent needs.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
             more. A tenth to a quarter needs few releases, which cost less noise.
@@ -48,6 +49,7 @@ class OpenBillboard(Boundary):
     """
 
     short = "open"
+    differentiates = True
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class OpenBillboard(Boundary):
             seed=seed,
         )
         self._choices = NoiseSource(seed, role="choices")
-        self.design("tabular" if statistic is None else statistic, apart=True)
+        self.design(self.population.statistic if statistic is None else statistic, apart=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose exact sums, with no guarantee."""

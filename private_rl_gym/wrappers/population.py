@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -33,10 +33,12 @@ __all__ = [
     "Population",
     "Recorder",
     "behind_closed_doors",
+    "countable",
     "harmless",
     "layers",
     "plain_generator",
     "quietly",
+    "refuse_remembering",
 ]
 
 HARMLESS = ("TimeLimit.truncated",)  # info keys that reveal nothing beyond a user's observations
@@ -105,6 +107,16 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
     yield env
 
 
+def refuse_remembering(env: gym.Env[Any, Any]) -> None:
+    """Raise if a wrapper carries something from one user to the next."""
+    for layer in layers(env):
+        if isinstance(layer, REMEMBERING):
+            raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
+                f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
+                "that one user could change the counts of others, and no guarantee would hold. Put it outside."
+            )
+
+
 class Population:
     """The users behind a boundary: their sizes, and how they are met and run.
 
@@ -113,17 +125,18 @@ class Population:
     absorbing state too.
     """
 
+    statistic: ClassVar[str] = "tabular"
+    """The statistic that is summed if no other is asked for."""
+
+    chunk: int = 4096
+    """Users in memory at once."""
+
     def __init__(
         self, env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None = None
     ) -> None:
         self.env, self.rewards = env, RewardRange.of(reward_range)
         bare = env.unwrapped
-        for layer in layers(env):
-            if isinstance(layer, REMEMBERING):
-                raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
-                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
-                    "that one user could change the counts of others, and no guarantee would hold. Put it outside."
-                )
+        refuse_remembering(env)
         self.model: FiniteModel | None = bare.model if isinstance(bare, TabularEnv) else None
         self.n_actions = _discrete(env.action_space, "action")
         self._first_action = int(env.action_space.start)  # type: ignore[attr-defined]
@@ -338,6 +351,13 @@ class Recorder:
                 )
             self.trajectory.states[0, stage:] = population.n_states - 1
             self.trajectory.rewards[0, stage:] = population.rewards.zero
+
+
+def countable(env: gym.Env[Any, Any]) -> bool:
+    """Whether states and actions can be counted."""
+    if not isinstance(env.action_space, spaces.Discrete):
+        return False
+    return isinstance(env.unwrapped, TabularEnv) or isinstance(env.observation_space, spaces.Discrete)
 
 
 def _discrete(space: gym.Space[Any], name: str) -> int:

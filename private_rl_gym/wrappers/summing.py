@@ -6,6 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.network import Layers, Network
+from private_rl_gym.privacy.gradients import Gradients
 from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.reports import Reports
@@ -14,10 +16,15 @@ from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 if TYPE_CHECKING:
     from private_rl_gym.wrappers.population import Population
 
-__all__ = ["StatisticChoice", "calibration_notes", "exact_statistic", "uses_printed_constants"]
+__all__ = ["StatisticChoice", "about_gradients", "calibration_notes", "exact_statistic", "uses_printed_constants"]
 
-StatisticChoice = Literal["tabular", "linear", "reports", "staged-reports"] | LinearFeatures
+StatisticChoice = Literal["tabular", "linear", "reports", "staged-reports", "gradient"] | LinearFeatures | Layers
 """The values of ``statistic=``."""
+
+
+def about_gradients(wanted: Any) -> bool:
+    """Whether this value of ``statistic=`` asks for gradients."""
+    return isinstance(wanted, Layers) or (isinstance(wanted, str) and wanted == "gradient")
 
 
 def exact_statistic(
@@ -29,6 +36,11 @@ def exact_statistic(
     public_start: bool = False,
 ) -> Statistic:
     """The requested statistic for these users. Raises ValueError if there is none."""
+    if about_gradients(wanted):
+        if paper or public_start or stationary:
+            raise ValueError("Gradients are for calibration='exact', and hide users from everyone: leave the rest out.")
+        network: Network = population.network  # type: ignore[attr-defined] # users of gradients have one
+        return Gradients(network, population.horizon)
     if stationary and (paper or public_start or wanted not in ("tabular", "reports")):
         raise ValueError(
             "stationary=True pools 'tabular' counts, with calibration='exact' and without public_start; 'reports' are "
@@ -65,7 +77,8 @@ def exact_statistic(
         given = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among four
             f"statistic is {given}: choose 'tabular' for counts, 'reports' or 'staged-reports' for single steps, "
-            "'linear' for the features that the environment knows, or hand over LinearFeatures, such as "
+            "'gradient' for a policy network's, 'linear' for the features that the environment knows, or hand over "
+            "LinearFeatures, such as "
             "mixture.features."
         )
     if (features.n_states, features.n_actions) != (population.n_states, population.n_actions):

@@ -843,8 +843,8 @@ def test_an_unexpected_end_is_refused():
     ("build", "kind", "word"),
     [
         (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "no horizon.*horizon="),
-        (lambda: jdp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*Discrete"),
-        (lambda: jdp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
+        (lambda: ldp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*Discrete"),
+        (lambda: ldp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
         (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0.*OpenBillboard"),
         (lambda: jdp(river(), epsilon=-1), ValueError, "epsilon is -1"),
         (lambda: jdp(river(), delta=1.0), ValueError, "delta is 1.0"),

@@ -1,0 +1,148 @@
+"""Private policy gradients: REINFORCE on noisy sums of clipped gradients, one for each user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.agents.batched import Batch
+from private_rl_gym.agents.networks import NetworkAgent, Schedule, tabulated
+from private_rl_gym.agents.returns import Returns, largest_return
+from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.network import NetworkPolicy
+from private_rl_gym.privacy.asks import Objective
+
+__all__ = ["DPPolicyGradient"]
+
+SHARES = (0.95, 0.3, 0.0, 0.0)
+"""Shares of the gradient, of returns by stage and of their range in a user's report; squares add up to at most 1."""
+
+SMALLEST = 200
+"""Users in a batch at least: with fewer, chance among users is larger than what a step should follow."""
+
+NOISE = 0.12
+"""Norm of the noise in the mean gradient of a batch, relative to the clip, that batches are made large enough for."""
+
+BATCHES = 20
+"""Batches that a run should have at least, even if they are noisier than that."""
+
+
+class DPPolicyGradient(NetworkAgent):
+    """REINFORCE on noisy sums of gradients, each clipped as one user's: for environments that cannot be counted.
+
+    A first small batch says how large returns are. Then every batch runs one policy; its users report the gradient of
+    their return over a baseline, and what the next baseline is made of. A step follows the mean gradient of the batch,
+    with momentum after the noise.
+
+    Privacy:
+        That of the board. Policies, baselines, steps and the sizes of batches are computed from releases and from
+        public numbers alone, and each user is in one batch. Proof: docs/proofs/gradients.md.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from private_rl_gym.wrappers import JDPBillboard
+        >>> board = JDPBillboard(gym.make("CartPole-v1"), epsilon=1.0, delta=1e-6, users=30_000)
+        >>> agent = DPPolicyGradient("MlpPolicy", board, seed=0)
+        >>> agent.network.size, agent.users_in_batch
+        (226, 1115)
+
+    Args:
+        policy: ``"MlpPolicy"``.
+        env: A boundary, an environment, the id of one, or a ``VecEnv`` of one of these.
+        learning_rate: Length of a step where users agree: the mean of their clipped gradients, in units of the clip, is
+            multiplied by it. A number, or a schedule as in Stable-Baselines3.
+        batch_size: Users in a batch; by default what noise and the number of parameters ask for.
+        gamma: Factor on rewards for each further step.
+        clip: Norm to which a user's gradient is clipped, where returns are in units of their range.
+        momentum: Weight of earlier batches in a step.
+        policy_kwargs: ``net_arch`` (by default one hidden layer of 32 units) and ``activation_fn``, as in
+            Stable-Baselines3. Noise grows with the square root of the number of parameters.
+        verbose, tensorboard_log, seed: As in every agent.
+    """
+
+    saved_arguments: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "batch_size",
+        "gamma",
+        "clip",
+        "momentum",
+        "policy_kwargs",
+        "beta",
+    )
+
+    def __init__(
+        self,
+        policy: str | None = "MlpPolicy",
+        env: gym.Env[Any, Any] | Any = None,
+        *,
+        learning_rate: Schedule = 3.0,
+        batch_size: int | None = None,
+        gamma: float = 1.0,
+        clip: float = 1.0,
+        momentum: float = 0.8,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.learning_rate = tabulated(learning_rate, "learning_rate")
+        self.batch_size = None if batch_size is None else positive_integer(batch_size, "batch_size", "users in a batch")
+        for name, value, most in (("gamma", gamma, 1.0), ("clip", clip, math.inf), ("momentum", momentum, 1.0)):
+            if not 0.0 <= value <= most or (name != "momentum" and value == 0.0):
+                raise ValueError(f"{name} is {value}: it lies between 0 and {most:g}.")
+        self.gamma, self.clip, self.momentum = float(gamma), float(clip), float(momentum)
+        self.policy_kwargs = self.plain_kwargs(policy_kwargs)
+        self.layers()  # refuses what it does not know
+        super().__init__(policy, env, **options)
+
+    @property
+    def users_in_batch(self) -> int:
+        """Users in a batch: so many that the noise in their mean gradient is small beside the clip."""
+        if self.batch_size is not None:
+            return self.batch_size
+        noise = self._board.expected_noise(SMALLEST) / SHARES[0]
+        wanted = max(SMALLEST, math.ceil(noise * math.sqrt(self.network.size) / NOISE))
+        return wanted if self.known_users is None else max(1, min(wanted, self.known_users // BATCHES))
+
+    def batches(self) -> Generator[Batch, Any, Any]:
+        """One step a batch, until no users are left."""
+        network, horizon = self.network, self.horizon
+        size, left = self.users_in_batch, self.known_users
+        theta = network.start(self.plan_rng)
+        zero = np.zeros(horizon)
+
+        # How large are returns? Few users say it, and nothing else.
+        scouts = max(1, min(size, SMALLEST))
+        policy: Any = NetworkPolicy(network, theta, horizon)
+        release = yield Batch.of(policy, scouts, Objective(zero, discount=self.gamma, shares=(0.0, 0.0, 1.0, 0.0)))
+        reach, returns = largest_return(release), Returns(horizon, self.gamma)
+
+        # What do users expect at each stage? Nobody differentiates before that is known.
+        shares: tuple[float, ...] = (0.0, 1.0, 0.0, 0.0)
+        baseline, velocity = zero, np.zeros(network.size)
+        left = None if left is None else left - scouts
+        while left is None or left > 0:
+            users = size if left is None or left >= 2 * size else left
+            policy = NetworkPolicy(network, theta, horizon)
+            release = yield Batch.of(policy, users, self.objective(baseline, reach, shares))
+            left = None if left is None else left - users
+            if shares[0] > 0.0:
+                velocity = self.momentum * velocity + (1.0 - self.momentum) * self.direction(release, users, shares)
+                theta = theta + self.pace(self.learning_rate, left) * velocity
+            baseline = returns.add(release, reach, shares[1])
+            if abs(returns.mean) > reach / 2.0 + returns.mean_noise:
+                reach *= 2.0
+            shares = SHARES
+        return NetworkPolicy(network, theta, horizon)
+
+    def objective(self, baseline: NDArray[np.float64], reach: float, shares: tuple[float, ...]) -> Objective:
+        """The objective that users of the next batch differentiate."""
+        return Objective(baseline, reach=reach, clip=self.clip, discount=self.gamma, shares=shares)
+
+    @staticmethod
+    def direction(release: Any, users: int, shares: tuple[float, ...]) -> NDArray[np.float64]:
+        """The mean of clipped gradients, in units of the clip. The number of users is public; that of steps is not."""
+        return np.asarray(release.gradient / (shares[0] * users))

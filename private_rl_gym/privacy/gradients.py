@@ -1,0 +1,374 @@
+"""Gradients: each user differentiates an objective over her episode, and reports a vector of bounded norm.
+
+* ``Gradients`` - a user's clipped gradient, and what baselines are made of
+* ``GradientRelease`` - published sums of them
+
+A gradient is computed here, from plain parameters, and not by the learner. It is clipped as one user's, whatever the
+length of her episode. The work on one user uses no number of another, so that not even rounding depends on others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.planning.network import Episodes, Network, add_slope, forward
+from private_rl_gym.privacy.asks import Ask, Objective
+from private_rl_gym.privacy.errors import ErrorLaw
+from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.release import Published
+from private_rl_gym.privacy.statistics import Noise, Statistic
+
+__all__ = ["GRID", "RANGES", "GradientRelease", "Gradients"]
+
+GRID = 2.0**-26
+"""The grid of gradients: they are divided by the clip, and rounded to this grid before they are summed."""
+
+SLACK = 1.0 + 1e-9
+"""A factor on sensitivities for rounding in floating point, which is smaller by far."""
+
+RANGES = 2.0 ** np.arange(-16, 32)
+"""Lower ends of the classes in which users report the range of their returns; the first class has no lower end."""
+
+CLASSES = len(RANGES)
+LOWEST = -16
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class GradientRelease(Published):
+    """Sums of what users report about their episodes, each part times its share: see ``Objective``.
+
+    Attributes:
+        gradient: ``[parameter]``, sums of clipped gradients, in units of the clip.
+        critic: ``[parameter]``, the same for the value network.
+        rewards: ``[segment]``, discounted sums of rewards from one of the ``stages`` to the next, over the reach.
+        ends: ``[segment]``, users whose episode ended in this segment.
+        ranges: ``[class]``, users whose largest return lies in this class.
+        stages: ``[segment]``, the stages at which segments begin.
+    """
+
+    families: ClassVar[tuple[str, ...]] = ("gradient", "critic", "rewards", "ends", "ranges")
+    headline: ClassVar[str] = "gradient"
+
+    gradient: NDArray[np.float64]
+    critic: NDArray[np.float64]
+    rewards: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    ranges: NDArray[np.float64]
+    stages: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        noise = self.noise_std["gradient"]
+        size = len(self.gradient)
+        return f"GradientRelease(version={self.version}, users={self.users}, parameters={size}, noise={noise:.3g})"
+
+
+class Gradients(Statistic):
+    """A user's gradient of an ``Objective``, her returns by stage, and their range, in one vector of norm at most 1.
+
+    Every part is divided by a bound on its norm (a gradient, clipped, by the clip) and multiplied by its share.
+
+    Privacy:
+        The norm of a user's vector is at most that of the shares, which is 1 or less. Replacing her moves it by at most
+        2 in L2, and by half a step of the grid in each entry of both vectors for rounding. A number that is not finite
+        makes the whole vector zero. Proof: docs/proofs/gradients.md.
+
+    Args:
+        network: The network whose parameters are learned.
+        horizon: Number of stages.
+
+    Example:
+        >>> from private_rl_gym.planning.network import Layers
+        >>> gradients = Gradients(Network(4, Layers((32,)), choices=(2,)), horizon=500)
+        >>> gradients.network.size, round(gradients.l2, 3)
+        (226, 2.0)
+    """
+
+    name = "gradient"
+    title = "clipped gradients"
+    asks = Objective
+
+    def __init__(self, network: Network, horizon: int) -> None:
+        self.network, self.horizon = network, horizon
+        self.n_states, self.n_actions = network.inputs, network.outputs
+        self.stages = read_only(_segments(horizon))
+        segments = len(self.stages)
+        self._sizes = {
+            "gradient": network.size,
+            "critic": network.critic_size,
+            "rewards": segments,
+            "ends": segments,
+            "ranges": CLASSES,
+        }
+        self.cells = sum(self._sizes.values())
+        self.l1 = (2.0 * math.sqrt(self.cells) + self.cells * GRID) * SLACK
+        self.l2 = (2.0 + math.sqrt(self.cells) * GRID) * SLACK
+        self.parts = ((1, self.l1),)
+
+    @property
+    def label(self) -> str:
+        """Identity of the sums, which differs between networks."""
+        return f"gradients of {self.network}"
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """The same small step in every cell."""
+        return read_only(np.full(self.cells, GRID))
+
+    def checked(self, ask: Ask | None) -> Ask | None:
+        """A copy of the objective in plain numbers; raises if users cannot answer it."""
+        plain = super().checked(ask)
+        size = 0 if not isinstance(plain, Objective) or plain.critic is None else len(plain.critic)
+        if size not in (0, self.network.critic_size):
+            raise ValueError(f"critic has {size} parameters: the value network here has {self.network.critic_size}.")
+        return plain
+
+    def collect(
+        self, users: Any, sums: NDArray[np.int64], source: NoiseSource | None = None, ask: Ask | None = None
+    ) -> None:
+        """Add the vectors of some users to ``sums``. Their norm is bounded here, whatever the episodes hold."""
+        if type(users) is not Episodes or users.policy.network != self.network:
+            raise ValueError("These are no episodes under this network: nothing of them is counted.")
+        self._collect(users, sums, source, ask)
+
+    def _collect(self, users: Any, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None) -> None:
+        """Add the vector of every user, without randomness."""
+        del source
+        asked = ask if isinstance(ask, Objective) else Objective.plain(self.horizon)
+        network = self.network
+        critic = np.zeros(0) if asked.critic is None else asked.critic
+        local = asked.local_steps, asked.local_rate, asked.ratio
+        advantage = asked.discount, asked.mixing, asked.reach, asked.clip
+        added = np.zeros_like(sums)
+        _add_users(
+            users.policy.parameters,
+            (network.widths, network.relu, network.alternatives),
+            critic if len(critic) else np.zeros(network.critic_size),
+            network.critic_widths,
+            (users.inputs, users.actions, users.rewards, users.lengths),
+            asked.baseline,
+            advantage,
+            local,
+            np.array(asked.shares),
+            self.stages,
+            added,
+        )
+        sums += added  # all at once: no interrupt can divide it
+
+    def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
+        """The parts, by name."""
+        del users
+        ends = np.cumsum(list(self._sizes.values()))
+        return {
+            family: vector[end - size : end].copy()
+            for (family, size), end in zip(self._sizes.items(), ends, strict=True)
+        }
+
+    def vector(self, sums: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The parts, one after the other."""
+        return np.concatenate([sums[family] for family in self._sizes])
+
+    def errors(self, noise: Noise, users: int) -> dict[str, ErrorLaw]:
+        """The same noise in every entry."""
+        del users
+        return dict.fromkeys(self._sizes, noise(GRID))
+
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> GradientRelease:
+        """A release of these sums."""
+        content: dict[str, Any] = {**sums, **about}
+        return GradientRelease(stages=self.stages, **content)
+
+
+def _segments(horizon: int) -> NDArray[np.int64]:
+    """Stages at which segments begin: 0, and halves of the horizon, finer towards the beginning."""
+    halves = {horizon >> k for k in range(1, 7)}
+    return np.array(sorted({0} | {stage for stage in halves if stage > 0}), dtype=np.int64)
+
+
+@compiled
+def _add_users(
+    theta: Any,
+    shape: Any,  # widths, whether units are rectified, alternatives of each choice
+    critic: Any,
+    critic_widths: Any,
+    episodes: Any,  # inputs [user, h, i], actions [user, h, k], rewards [user, h], lengths [user]
+    baseline: Any,  # [h]
+    about: Any,  # discount, mixing, reach, clip
+    local: Any,  # steps, rate, ratio
+    shares: Any,
+    stages: Any,
+    sums: Any,
+) -> None:
+    """Add the rounded vector of every user."""
+    inputs, actions, rewards, lengths = episodes
+    widths, relu, _ = shape
+    discount, mixing, reach, clip = about
+    horizon, segments = rewards.shape[1], len(stages)
+    has_critic = len(critic_widths) > 0 and shares[3] > 0.0
+    most = max(widths.max(), critic_widths.max() if len(critic_widths) else 0)
+    units = np.empty(widths.sum() + critic_widths.sum())
+    slopes, spare = np.empty(most), np.empty(most)
+    advantages, values, returns = np.empty(horizon), np.empty(horizon + 1), np.empty(horizon + 1)
+    before, moved, gradient = np.empty(horizon), np.empty(len(theta)), np.empty(len(theta))
+    down = np.empty(len(critic))
+    profile = np.empty(segments)
+    size, critic_size = len(theta), len(critic)
+    vector = np.empty(size + critic_size + 2 * segments + CLASSES)
+    for user in range(len(lengths)):
+        length = lengths[user]
+        if length == 0:
+            continue
+        vector[:] = 0.0
+        # Returns and advantages, in units of the reach.
+        returns[length] = values[length] = 0.0
+        largest, whole = 0.0, True
+        for back in range(length):
+            h = length - 1 - back
+            returns[h] = rewards[user, h] + discount * returns[h + 1]
+            largest = max(largest, abs(returns[h]))
+            whole = whole and np.isfinite(returns[h])
+            values[h] = baseline[h] / reach
+            if has_critic:
+                forward(critic, critic_widths, relu, inputs[user, h], units)
+                values[h] += units[critic_widths.sum() - 1]
+        if not whole:
+            continue
+        later = 0.0
+        for back in range(length):
+            h = length - 1 - back
+            later = rewards[user, h] / reach + discount * values[h + 1] - values[h] + discount * mixing * later
+            advantages[h] = min(max(later, -1.0), 1.0)
+        # The policy: the gradient, or some steps up the clipped objective.
+        if shares[0] > 0.0:
+            moved[:] = 0.0
+            for step in range(local[0]):
+                gradient[:] = 0.0
+                point = theta if step == 0 else theta + moved
+                _differentiate(
+                    point, shape, inputs[user], actions[user], advantages, length, before, step == 0, local[2],
+                    units, slopes, spare, gradient,
+                )  # fmt: skip
+                norm = np.sqrt((gradient * gradient).sum())
+                pace = 1.0 if local[0] == 1 else local[1] / max(norm, 1e-12)
+                for i in range(size):
+                    moved[i] += pace * gradient[i]
+            _clipped(moved, clip, shares[0], vector[:size])
+        # The critic: the gradient of its squared error.
+        if has_critic:
+            down[:] = 0.0
+            for h in range(length):
+                forward(critic, critic_widths, relu, inputs[user, h], units)
+                last = critic_widths.sum() - 1
+                target = min(max((returns[h] - baseline[h]) / reach, -1.0), 1.0)
+                slopes[0] = target - units[last]
+                add_slope(critic, critic_widths, relu, units, slopes, spare, down)
+            _clipped(down, clip, shares[3], vector[size : size + critic_size])
+        # Returns by stage: both parts have norm at most one, and share theirs.
+        at = size + critic_size
+        if shares[1] > 0.0:
+            profile[:] = 0.0
+            segment = 0
+            factor = 1.0
+            for h in range(length):
+                if segment + 1 < segments and h == stages[segment + 1]:
+                    segment += 1
+                    factor = 1.0
+                profile[segment] += factor * rewards[user, h] / reach
+                factor *= discount
+            half = shares[1] * np.sqrt(0.5)
+            _clipped(profile, 1.0, half, vector[at : at + segments])
+            vector[at + segments + segment] = half
+        if shares[2] > 0.0:
+            level = int(np.floor(np.log2(largest))) if largest > 0.0 else LOWEST
+            vector[at + 2 * segments + min(max(level - LOWEST, 0), CLASSES - 1)] = shares[2]
+        # Whatever came before: the norm is that of the shares, or the vector is zero.
+        if not np.isfinite(vector).all():
+            continue
+        for i in range(len(vector)):
+            sums[i] += int(np.floor(vector[i] / GRID + 0.5))
+
+
+@compiled
+def _clipped(vector: Any, bound: float, share: float, out: Any) -> None:
+    """Write the vector, clipped to the bound and divided by it, times its share."""
+    norm = np.sqrt((vector * vector).sum())
+    scale = share / max(norm, bound)
+    if not np.isfinite(norm):
+        scale = np.nan
+    for i in range(len(vector)):
+        out[i] = vector[i] * scale
+
+
+@compiled
+def _differentiate(
+    theta: Any,
+    shape: Any,
+    inputs: Any,  # [h, i]
+    actions: Any,  # [h, k]
+    advantages: Any,  # [h]
+    length: Any,
+    before: Any,  # [h], log probabilities under the policy that was run
+    first: Any,  # whether theta is that policy
+    ratio: float,
+    units: Any,
+    slopes: Any,
+    spare: Any,
+    gradient: Any,
+) -> None:
+    """Add the gradient of PPO's clipped objective over one episode; at the policy that was run, the policy gradient."""
+    widths, relu, choices = shape
+    outputs = widths[-1]
+    top, log_stds = widths.sum() - outputs, len(theta) - outputs
+    for h in range(length):
+        forward(theta, widths, relu, inputs[h], units)
+        chance = 0.0
+        if len(choices) == 0:
+            for k in range(outputs):
+                log_std = min(max(theta[log_stds + k], -2.0), 2.0)
+                chance -= 0.5 * ((actions[h, k] - units[top + k]) / np.exp(log_std)) ** 2 + log_std
+        else:
+            at = top
+            for k in range(len(choices)):
+                highest = units[at]
+                for j in range(1, choices[k]):
+                    highest = max(highest, units[at + j])
+                total = 0.0
+                for j in range(choices[k]):
+                    slopes[at - top + j] = np.exp(units[at + j] - highest)
+                    total += slopes[at - top + j]
+                for j in range(choices[k]):
+                    slopes[at - top + j] /= total
+                chance += units[at + int(actions[h, k])] - highest - np.log(total)
+                at += choices[k]
+        weight = advantages[h]
+        if first:
+            before[h] = chance
+        else:
+            moved = np.exp(min(chance - before[h], 50.0))
+            outside = moved > 1.0 + ratio if weight > 0.0 else moved < 1.0 - ratio
+            weight = 0.0 if outside else weight * moved
+        if weight == 0.0:
+            continue
+        if len(choices) == 0:
+            for k in range(outputs):
+                log_std = min(max(theta[log_stds + k], -2.0), 2.0)
+                off = (actions[h, k] - units[top + k]) / np.exp(log_std)
+                slopes[k] = weight * off / np.exp(log_std)
+                if log_std == theta[log_stds + k]:
+                    gradient[log_stds + k] += weight * (off * off - 1.0)
+        else:
+            at = 0
+            for k in range(len(choices)):
+                for j in range(choices[k]):
+                    hit = 1.0 if j == int(actions[h, k]) else 0.0
+                    slopes[at + j] = weight * (hit - slopes[at + j])
+                at += choices[k]
+        add_slope(theta, widths, relu, units, slopes, spare, gradient)
