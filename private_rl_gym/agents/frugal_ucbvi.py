@@ -89,7 +89,9 @@ class FrugalUCBVI(BatchedAgent):
     run the best policy; a few explore, and a few try a new policy before the others get it. The page of the agent says
     why, with an ablation.
 
-    The model is pooled over stages: this agent is for problems whose dynamics and rewards do not depend on the stage.
+    The model is pooled over stages, for problems whose dynamics and rewards do not depend on the stage. With
+    ``stationary=False`` some users also say at which stages their steps were; estimates of parts of the episode then
+    overrule that of all stages as far as the data say.
 
     Args:
         policy: ``"TabularPolicy"``.
@@ -98,6 +100,7 @@ class FrugalUCBVI(BatchedAgent):
         sampling_bonus: Bonus for sampling, in deviations, while all users explore.
         explorers_bonus: Bonus for sampling, in deviations, while only some do.
         explorers: Share of users who explore once something good is known.
+        stationary: Whether the problem is known to be the same at every stage.
         options: ``beta`` (unused), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
