@@ -20,6 +20,7 @@ from private_rl_gym.wrappers import (
     OpenBillboard,
     SDPShuffler,
 )
+from tests.attacks.test_doors import interrupted
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, river, same_release
 
 every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
@@ -551,3 +552,29 @@ def test_a_million_episodes_come_within_ten_seconds(form):
     print(f"{form}: {seconds:.1f} s", file=sys.stderr)
     assert seconds < 10.0
     assert abs(board.release.n[0].sum() - users) < 6 * np.sqrt(n_states * n_actions) * board.release.noise_std["n"]
+
+
+# Interrupts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda env: OpenBillboard(env, 40), lambda env: jdp(env, epsilon=1e6, batch_size=10)])
+def test_an_interrupt_at_any_line_counts_nobody_twice(make):
+    """Whoever was taken in before the interrupt is known afterwards; whoever was not may come again."""
+    line, taken = 0, 0
+    while True:
+        line += 1
+        board = make(river())
+        if not interrupted(lambda board=board: board.ingest(logged(12)), line):
+            break
+        counted = board.users - board.users_left
+        try:
+            board.ingest(logged(12))
+        except BadRowsError:
+            taken += 1
+            assert counted == 12
+        if board.users_left:
+            board.ingest(logged(board.users_left, seed=1))
+        assert board.release.n[0].sum() < 40.5  # noise at this epsilon is far below one
+    assert line > 10
+    assert 0 < taken < line
