@@ -554,6 +554,15 @@ def test_a_million_episodes_come_within_ten_seconds(form):
     assert abs(board.release.n[0].sum() - users) < 6 * np.sqrt(n_states * n_actions) * board.release.noise_std["n"]
 
 
+def test_where_episodes_end_none_begins():
+    """Noise at stage 0 is no reason to start in the absorbing state of a private model."""
+    board = JDPBillboard(LoggedUsers(S, A, H), 1.0, 1e-6, users=100, batch_size=100, seed=1)
+    board.ingest(logged(100))
+    model = board.private_model().unwrapped.model
+    assert model.initial[S] == 0.0
+    assert model.initial.sum() == pytest.approx(1.0)
+
+
 # Interrupts ----------------------------------------------------------------------------------------------------------
 
 
