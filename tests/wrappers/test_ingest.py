@@ -527,6 +527,7 @@ def test_an_inner_board_takes_nobody_in():
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["arrays", "table"])
 def test_a_million_episodes_come_within_ten_seconds(form):
+    """Seconds of this process, which does one thing at a time: others on the machine do not count."""
     users, horizon, n_states, n_actions = 1_000_000, 10, 10, 4
     rng = np.random.default_rng(0)
     states = rng.integers(0, n_states, size=(users, horizon + 1))
@@ -546,9 +547,9 @@ def test_a_million_episodes_come_within_ten_seconds(form):
     env = LoggedUsers(n_states, n_actions, horizon)
     JDPBillboard(env, 1.0, 1e-6, users=5, batch_size=5).ingest(Episodes([1], states[:1], actions[:1], rewards[:1]))
     board = JDPBillboard(env, 1.0, 1e-6, users=users, batch_size=users)
-    start = time.perf_counter()
+    start = time.process_time()
     assert board.ingest(given) == users
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     print(f"{form}: {seconds:.1f} s", file=sys.stderr)
     assert seconds < 10.0
     assert abs(board.release.n[0].sum() - users) < 6 * np.sqrt(n_states * n_actions) * board.release.noise_std["n"]
