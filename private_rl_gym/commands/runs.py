@@ -15,6 +15,7 @@ from rich.table import Table
 
 from private_rl_gym.commands.pictures import GRID_ARGUMENT, draw_all
 from private_rl_gym.commands.screen import progress, screen, sentences
+from private_rl_gym.experiments import foreign
 from private_rl_gym.experiments import sweep as sweeping
 from private_rl_gym.experiments.cell import train_cell
 from private_rl_gym.experiments.config import Cell
@@ -88,9 +89,16 @@ def _lines(catalogue: Catalogue) -> dict[str, str]:
 def train(
     context: typer.Context,
     environment: Annotated[
-        str, typer.Option("--env", help="Name or id of the environment.", autocompletion=ENVIRONMENTS.complete)
+        str,
+        typer.Option(
+            "--env",
+            help="Name of the environment, any Gymnasium id, or module:object.",
+            autocompletion=ENVIRONMENTS.complete,
+        ),
     ] = "RiverSwim",
-    agent: Annotated[str, typer.Option(help="Name of the agent.", autocompletion=AGENTS.complete)] = "DPUCBVI",
+    agent: Annotated[
+        str, typer.Option(help="Name of the agent, or module:object.", autocompletion=AGENTS.complete)
+    ] = "DPUCBVI",
     boundary: Annotated[
         str, typer.Option(help=f"One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)
     ] = "jdp",
@@ -109,16 +117,38 @@ def train(
             help="A TOML file with environment, agent, boundary, users, seeds; --users and --seed go before it."
         ),
     ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps of an episode, for environments without a limit.")] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")
+    ] = None,
+    bins: Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")] = None,
+    low: Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")] = None,
+    high: Annotated[str | None, typer.Option(help="Their upper bounds.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the record, the curve and the figure.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record for machines.")] = False,
 ) -> None:
     """Train one agent behind one boundary, and print what it promised and what it lost.
 
-    The regret is exact, from the true model, which the learner never sees. Several runs are a grid: see
-    `private-rl-gym sweep --help`.
+    The regret is exact, from the true model, which the learner never sees; where nobody knows it, episodes of other
+    users tell what policies return. Several runs are a grid: see `private-rl-gym sweep --help`. A `module:object` is
+    imported; a file given with --config names none.
 
     Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
+
+    Example: `private-rl-gym train --env Blackjack-v1 --horizon 6 --reward-range -1.5 1.5 --agent FrugalUCBVI`
     """
+    if save is not None and not (save.parent.is_dir() and os.access(save.parent, os.W_OK)):
+        raise GridError(f"--save {save}: there is no folder {save.parent} to write to.")
+    if out is not None and out.is_file():
+        raise GridError(f"--out {out} is a file: the record, the curve and the figure go into a folder.")
+    adapted = {"horizon": horizon, "reward_range": reward_range, "bins": bins, "low": low, "high": high}
+    if foreign.is_foreign(environment) or ":" in agent or any(value is not None for value in adapted.values()):
+        if config is not None:
+            raise GridError("--config names parts of this package only: give the other options without it.")
+        given = _from_options(environment, agent, boundary, epsilon, delta, users, batch_size, seed, option or [])
+        _train_foreign(given, adapted, save=save, out=out, as_json=as_json)
+        return
     given = _from_options(environment, agent, boundary, epsilon, delta, users, batch_size, seed, option or [])
     if config is not None:
         given = _over(read_table(config), given, context)
@@ -127,9 +157,9 @@ def train(
         raise GridError(
             f"This names {len(cells)} runs: train runs one. For more, write a grid and private-rl-gym sweep it."
         )
-    sweeping.check(Grid("train", "train", "", cells))
-    if save is not None and not (save.parent.is_dir() and os.access(save.parent, os.W_OK)):
-        raise GridError(f"--save {save}: there is no folder {save.parent} to write to.")
+    plan = Grid("train", cells[0].agent.name, "", cells)
+    sweeping.check(plan)
+    records = None if out is None else Store(out / "runs")
     start = time.perf_counter()
     with progress() as bar:
         task = None if bar is None else bar.add_task(cells[0].agent.name, total=cells[0].users)
@@ -139,6 +169,9 @@ def train(
     seconds = time.perf_counter() - start
     if save is not None:
         trained.save(save)
+    if records is not None and out is not None:
+        records.add(cells[0], record.to_bytes())
+        draw_all(plan, records, out)
     if as_json:
         typer.echo(json.dumps(record.about, indent=2))
         return
@@ -156,7 +189,70 @@ def train(
     }
     if save is not None:
         rows["saved"] = str(save)
+    if out is not None:
+        rows["record, curve, figure"] = str(out)
     _print_pairs(rows)
+
+
+def _train_foreign(
+    given: dict[str, Any], adapted: dict[str, Any], *, save: Path | None, out: Path | None, as_json: bool
+) -> None:
+    """Train where the environment or the agent is none of this package's, or needs an adapter."""
+    name, options = given["environment"].pop("id"), given["environment"]
+    kind, board = foreign.agent_named(given["agent"].pop("name")), BOUNDARIES[given["boundary"].pop("name")]
+    kind.check(given["agent"], "agent")
+    board.check(given["boundary"], "boundary")
+    bounds = {key: _numbers(adapted[key], f"--{key}") for key in ("bins", "low", "high")}
+    stack = dict(given["boundary"])
+    stack |= {key: adapted[key] for key in ("horizon", "reward_range") if adapted[key] is not None}
+    config = {
+        "environment": {"name": name, **options, **{key: value for key, value in bounds.items() if value is not None}},
+        "boundary": {"name": board.name, **stack},
+        "agent": {"name": kind.name, "options": given["agent"]},
+        "users": given["users"],
+        "seed": given["seeds"][0],
+    }
+    start = time.perf_counter()
+    with progress() as bar:
+        task = None if bar is None else bar.add_task(kind.name, total=given["users"])
+        run = foreign.train_foreign(
+            lambda: foreign.make_env(name, options, **bounds),
+            kind,
+            board,
+            config,
+            stack,
+            lambda served: None if bar is None or task is None else bar.update(task, completed=served),
+        )
+    seconds = time.perf_counter() - start
+    if save is not None:
+        run.agent.save(save)
+    paths = [] if out is None else foreign.write_run(run, out)
+    about = run.about
+    if as_json:
+        typer.echo(json.dumps(about, indent=2))
+        return
+    rows = {"environment": name, "agent": kind.name, "guarantee": about["guarantee"], "users": f"{given['users']:,}"}
+    if run.measure == "regret":
+        lost = about["regret"] / given["users"]
+        rows["regret"] = f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f}"
+        rows["best policy loses"] = f"{about['optimal_value'] - about['value']:.4f} a user"
+    else:
+        rows["first policy returns"] = f"{run.curve[0][1]:.3f}, in {foreign.EPISODES} episodes of other users"
+        rows["best policy returns"] = f"{about['value']:.3f}"
+    rows["time"] = f"{seconds:.1f} s"
+    rows |= {"saved": str(save)} if save is not None else {}
+    rows |= {"record": str(paths[0]), "curve": str(paths[1]), "figure": str(paths[2])} if paths else {}
+    _print_pairs(rows)
+
+
+def _numbers(text: str | None, where: str) -> Any:
+    """One number, or several with commas between them; None for None."""
+    if text is None:
+        return None
+    parts = [value_of(part.strip()) for part in text.split(",")]
+    if not all(isinstance(part, int | float) for part in parts):
+        raise GridError(f"{where} {text}: write numbers with commas between them.")
+    return parts[0] if len(parts) == 1 else parts
 
 
 def _from_options(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import private_rl_gym
 from private_rl_gym import agents, wrappers
 
-__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "PER_STEP", "GridError", "Named", "nearest", "plain"]
+__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "PER_STEP", "GridError", "Named", "imported", "nearest", "plain"]
 
 
 class GridError(ValueError):
@@ -95,6 +97,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def plain(name: str) -> str:
     """The letters and digits of a name in lower case, so that all its spellings are equal."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def imported(module: str, name: str) -> Any:
+    """An object of a module, which may lie in the current folder. Only for names that a command line gives itself."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return getattr(importlib.import_module(module), name)
 
 
 def _summary(kind: type) -> str:

@@ -31,7 +31,7 @@ class Members:
         found = []
         for identity in ids:
             one = hashed.copy()
-            one.update(_text(identity))
+            one.update(str(identity).encode() if type(identity) is int else _text(identity))
             found.append(one.digest())
         return found
 
@@ -64,6 +64,8 @@ class Members:
 def _text(identity: Any) -> bytes:
     if isinstance(identity, bytes):
         return identity
+    if isinstance(identity, str):
+        return identity.encode(errors="surrogatepass")
     if isinstance(identity, float | np.floating) and float(identity).is_integer():
         identity = int(identity)
     return str(identity).encode(errors="surrogatepass")

@@ -32,6 +32,8 @@ def private_model(release: Published) -> TabularModel:
         transitions[:, release.absorbing] = np.eye(n_states)[release.absorbing]
         rewards[:, release.absorbing] = release.waiting_reward
     arrived = n[0].sum(axis=1)  # at stage 0
+    if release.absorbing is not None:
+        arrived[release.absorbing] = 0.0  # where episodes end, none begins
     total = arrived.sum()
     initial = arrived / total if total > 0.0 else np.full(n_states, 1.0 / n_states)
     return TabularModel(transitions, rewards, initial, horizon)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +13,7 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.auditing.users import Maker, statistic_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, plain
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, imported, plain
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
@@ -154,10 +151,8 @@ def target_of(config: AuditConfig) -> Any:
     module, colon, name = config.target.partition(":")
     if not colon:
         raise GridError(f"target is {config.target!r}: write it as module:object.")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a module in the current folder
     try:
-        target = getattr(importlib.import_module(module), name)
+        target = imported(module, name)
     except (ImportError, AttributeError) as error:
         raise GridError(f"target {config.target!r} cannot be loaded. {type(error).__name__}: {error}") from None
     if not callable(target):
