@@ -1,5 +1,8 @@
 """One line from a public agent to a private one."""
 
+import re
+from pathlib import Path
+
 import gymnasium as gym
 import pytest
 import torch
@@ -62,3 +65,21 @@ def test_counting_agents_are_made_private_too():
 def test_bad_input_gets_a_sentence(build, kind, sentence):
     with pytest.raises(kind, match=sentence):
         build()
+
+
+def test_the_script_of_the_guide_differs_in_two_lines_and_runs(tmp_path, monkeypatch):
+    """Before and after, as they stand on the page; here with few users."""
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "stable-baselines3.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    after = next(block for block in blocks if "make_private" in block)
+    before = blocks[blocks.index(after) - 1]
+    lines = after.splitlines()[:-1]  # without the one that prints the promise
+    new = [line for line in lines if line not in before.splitlines()]
+    assert len(new) == 2
+    assert len(lines) == len(before.splitlines()) + 1
+    monkeypatch.chdir(tmp_path)
+    for script in (before, after):
+        names = {}
+        exec(script.replace("10_000", "40"), names)  # the users of the page take minutes
+        assert names["mean"] >= 1.0
+    assert str(names["model"].guarantee) == "(1.0, 1e-06)-JDP, replace one user, 40 users"
