@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MODULES = ("environments", "boundaries", "linear", "sweeps")
+MODULES = ("environments", "boundaries", "linear", "gradients", "sweeps")
 
 if __name__ == "__main__":
     codes = []

@@ -13,9 +13,14 @@ Example:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gymnasium.envs.registration import register, registry
 
-__all__ = ["ENVIRONMENTS", "__version__"]
+if TYPE_CHECKING:
+    from private_rl_gym.agents.base import Agent
+
+__all__ = ["ENVIRONMENTS", "__version__", "make_private"]
 
 __version__ = "0.1.0"
 
@@ -38,3 +43,39 @@ for _id, (_module, _family) in ENVIRONMENTS.items():
             entry_point=f"private_rl_gym.envs.{_module}:{_family}",
             vector_entry_point=f"private_rl_gym.envs.{_module}:{_family}Vector",
         )
+
+
+def make_private(
+    agent: Any,
+    env: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    users: int,
+    horizon: int | None = None,
+    **options: Any,
+) -> Agent:
+    """A private agent for an environment: it learns behind a ``JDPBillboard``, each episode being one user.
+
+    Privacy:
+        That of ``JDPBillboard``: (epsilon, delta)-joint differential privacy under replacing one user.
+
+    Example:
+        >>> from stable_baselines3 import PPO
+        >>> agent = make_private(PPO, "CartPole-v1", epsilon=1.0, users=10_000)
+        >>> print(agent.guarantee)
+        (1.0, 1e-06)-JDP, replace one user, 10000 users
+
+    Args:
+        agent: An agent of this package or its class, or Stable-Baselines3's ``PPO`` or ``A2C`` or an agent of these,
+            whose discount, layers and seed are taken over: it becomes a ``DPPPO`` or a ``DPPolicyGradient``.
+        env: An environment, the id of one, or a ``VecEnv`` with one in it.
+        epsilon: For a user's whole episode, over all releases.
+        delta: As in ``JDPBillboard``.
+        users: The number of users that may come.
+        horizon: Largest number of steps in an episode, if the environment does not define it.
+        options: Further arguments of the agent.
+    """
+    from private_rl_gym.agents.making import make_private
+
+    return make_private(agent, env, epsilon=epsilon, delta=delta, users=users, horizon=horizon, **options)

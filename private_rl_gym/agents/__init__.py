@@ -8,7 +8,7 @@
 * ``PrivateLinOptVI``, ``PrivateLinOptPO`` - linear mixtures, by value iteration or policy optimisation
 * ``UCRLVTR``, ``OPPO`` - the same for exact moments
 * ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
-* ``DPPolicyGradient`` - policy gradients on noisy sums of clipped gradients, for environments that cannot be counted
+* ``DPPolicyGradient``, ``DPPPO`` - policy gradients on noisy sums, for environments that cannot be counted
 * ``RLSVI`` - exploration by noise, which gives a guarantee of its own
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.batched import Batch as Batch
     from private_rl_gym.agents.batched import BatchedAgent as BatchedAgent
     from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient as DPPolicyGradient
+    from private_rl_gym.agents.dp_ppo import DPPPO as DPPPO
     from private_rl_gym.agents.dp_ucbvi import DPUCBVI as DPUCBVI
     from private_rl_gym.agents.frugal_ucbvi import FrugalUCBVI as FrugalUCBVI
     from private_rl_gym.agents.linear import OPPO as OPPO

@@ -19,8 +19,8 @@ from private_rl_gym.privacy.asks import Objective
 
 __all__ = ["DPPolicyGradient"]
 
-SHARES = (0.95, 0.3, 0.0, 0.0)
-"""Shares of the gradient, of returns by stage and of their range in a user's report; squares add up to at most 1."""
+CRITIC_NOISE = 0.05
+"""Norm of the noise in a step of the value network, for agents that have one: longer steps are cut down to it."""
 
 SMALLEST = 200
 """Users in a batch at least: with fewer, chance among users is larger than what a step should follow."""
@@ -99,11 +99,16 @@ class DPPolicyGradient(NetworkAgent):
         super().__init__(policy, env, **options)
 
     @property
+    def shares(self) -> tuple[float, ...]:
+        """Shares of the gradient, of returns by stage, of their range and of the critic's gradient in a report."""
+        return (0.95, 0.3, 0.0, 0.0) if self.layers().critic is None else (0.9, 0.3, 0.0, 0.3)
+
+    @property
     def users_in_batch(self) -> int:
         """Users in a batch: so many that the noise in their mean gradient is small beside the clip."""
         if self.batch_size is not None:
             return self.batch_size
-        noise = self._board.expected_noise(SMALLEST) / SHARES[0]
+        noise = self._board.expected_noise(SMALLEST) / self.shares[0]
         wanted = max(SMALLEST, math.ceil(noise * math.sqrt(self.network.size) / NOISE))
         return wanted if self.known_users is None else max(1, min(wanted, self.known_users // BATCHES))
 
@@ -111,7 +116,7 @@ class DPPolicyGradient(NetworkAgent):
         """One step a batch, until no users are left."""
         network, horizon = self.network, self.horizon
         size, left = self.users_in_batch, self.known_users
-        theta = network.start(self.plan_rng)
+        theta, critic = network.start(self.plan_rng), network.critic_start(self.plan_rng)
         zero = np.zeros(horizon)
 
         # How large are returns? Few users say it, and nothing else.
@@ -127,22 +132,24 @@ class DPPolicyGradient(NetworkAgent):
         while left is None or left > 0:
             users = size if left is None or left >= 2 * size else left
             policy = NetworkPolicy(network, theta, horizon)
-            release = yield Batch.of(policy, users, self.objective(baseline, reach, shares))
+            release = yield Batch.of(policy, users, self.objective(baseline, reach, shares, critic))
             left = None if left is None else left - users
             if shares[0] > 0.0:
-                velocity = self.momentum * velocity + (1.0 - self.momentum) * self.direction(release, users, shares)
+                mean = release.gradient / (shares[0] * users)  # the number of users is public; that of steps is not
+                velocity = self.momentum * velocity + (1.0 - self.momentum) * mean
                 theta = theta + self.pace(self.learning_rate, left) * velocity
+            if shares[3] > 0.0:
+                noise = release.noise_std["critic"] * math.sqrt(len(critic)) / (shares[3] * users)
+                critic = critic + min(1.0, CRITIC_NOISE / max(noise, 1e-12)) * release.critic / (shares[3] * users)
             baseline = returns.add(release, reach, shares[1])
             if abs(returns.mean) > reach / 2.0 + returns.mean_noise:
-                reach *= 2.0
-            shares = SHARES
+                reach, critic = 2.0 * reach, network.halved(critic)
+            shares = self.shares
         return NetworkPolicy(network, theta, horizon)
 
-    def objective(self, baseline: NDArray[np.float64], reach: float, shares: tuple[float, ...]) -> Objective:
+    def objective(
+        self, baseline: NDArray[np.float64], reach: float, shares: tuple[float, ...], critic: NDArray[np.float64]
+    ) -> Objective:
         """The objective that users of the next batch differentiate."""
+        del critic
         return Objective(baseline, reach=reach, clip=self.clip, discount=self.gamma, shares=shares)
-
-    @staticmethod
-    def direction(release: Any, users: int, shares: tuple[float, ...]) -> NDArray[np.float64]:
-        """The mean of clipped gradients, in units of the clip. The number of users is public; that of steps is not."""
-        return np.asarray(release.gradient / (shares[0] * users))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -31,8 +31,8 @@ class NetworkAgent(BatchedAgent):
     policies = ("MlpPolicy",)
     statistic = "gradient"
 
-    critic_layers: tuple[int, ...] | None = None
-    """Units of the value network if nothing else is said; None for agents without one."""
+    takes_critic: ClassVar[bool] = False
+    """Whether ``policy_kwargs`` may ask for a value network, as ``vf`` in ``net_arch``; there is none by default."""
 
     policy_kwargs: dict[str, Any] | None
 
@@ -47,8 +47,8 @@ class NetworkAgent(BatchedAgent):
             )
         activation = (named if isinstance(named, str) else getattr(named, "__name__", "")).lower()
         if not isinstance(chosen, Mapping):
-            chosen = {"pi": chosen, "vf": chosen if self.critic_layers is not None else None}
-        critic = chosen.get("vf", self.critic_layers) if self.critic_layers is not None else None
+            chosen = {"pi": chosen}
+        critic = chosen.get("vf") if self.takes_critic else None
         return Layers(tuple(chosen.get("pi", ())), activation, None if critic is None else tuple(critic))
 
     @staticmethod

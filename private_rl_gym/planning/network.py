@@ -117,6 +117,15 @@ class Network:
         """Parameters of the value network to begin with: its values are zero."""
         return _orthogonal(self.critic_widths, 0.0, rng)
 
+    def halved(self, critic: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Parameters of a value network whose values are half as large."""
+        if len(critic) == 0:
+            return critic
+        widths = self.critic_widths
+        halved = critic.copy()
+        halved[-int((widths[-2] + 1) * widths[-1]) :] /= 2.0
+        return halved
+
     def draws(self, rng: np.random.Generator, users: int, horizon: int) -> NDArray[np.float64]:
         """Random numbers ``[user, h, i]`` that actions are made with, as many whatever users do."""
         shape = users, horizon, self.action_size
@@ -215,7 +224,7 @@ def _parameters(widths: NDArray[np.int64]) -> int:
 
 
 def _orthogonal(widths: NDArray[np.int64], last: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    parts: list[NDArray[np.float64]] = []
+    parts: list[NDArray[np.float64]] = [np.zeros(0)]
     for layer, (rows, columns) in enumerate(pairwise(widths)):
         gain = last if layer == len(widths) - 2 else math.sqrt(2.0)
         tall = rng.standard_normal((max(rows, columns), min(rows, columns)))

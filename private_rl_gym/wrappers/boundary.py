@@ -783,6 +783,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             self._require_outermost()
             if self._recorder is not None:
                 raise ValueError("A user is in the middle of her episode: finish it, then save.")
+            self._require_whole()
             _ = self._batches  # created here, if no user has come yet
             self.check()
             written = saving.write(path, self._state(), self._arrays(), key)

@@ -14,11 +14,11 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from private_rl_gym.agents import UCBVI, DPPolicyGradient
+from private_rl_gym.agents import DPPPO, UCBVI, DPPolicyGradient
 from private_rl_gym.planning.network import Layers
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
-AGENTS = [DPPolicyGradient]
+AGENTS = [DPPolicyGradient, DPPPO]
 every_agent = pytest.mark.parametrize("kind", AGENTS)
 
 

@@ -302,6 +302,15 @@ class Keeps:
         self.seen.append(users)
 
 
+def test_without_a_delta_the_noise_is_laplace_noise_for_the_whole_vector():
+    board = jdp(delta=0.0)
+    statistic = board.statistic
+    assert (board.guarantee.epsilon, board.guarantee.delta) == (1.0, 0.0)
+    assert statistic.l1 == pytest.approx(2.0 * np.sqrt(statistic.cells), rel=1e-5)
+    board.serve(start(board), 20, rng=rng())
+    assert board.batch.noise_std["gradient"] == pytest.approx(np.sqrt(2.0) * statistic.l1, rel=1e-3)
+
+
 def test_replacing_one_user_moves_nothing_but_her_own_vector():
     """Users are seeds: the episodes of others are the same, however long she stays."""
     seeds = np.arange(20)
@@ -394,7 +403,7 @@ def test_a_group_that_fails_at_once_is_never_published(monkeypatch):
     with pytest.raises(ValueError, match="raised RuntimeError; nothing of this user"):
         board.serve(start(board), 30, rng=rng())
     monkeypatch.undo()
-    for call in (lambda: board.serve(start(board), 1, rng=rng()), board.publish):
+    for call in (lambda: board.serve(start(board), 1, rng=rng()), board.publish, lambda: board.save_state("nowhere")):
         with pytest.raises(RuntimeError, match="nothing more is published here"):
             call()
     assert board.release.version == before

@@ -1,0 +1,67 @@
+"""One line from an agent and an environment to a private run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from private_rl_gym.agents.base import Agent
+from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient
+from private_rl_gym.agents.dp_ppo import DPPPO
+from private_rl_gym.agents.inputs import single_env
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
+from private_rl_gym.wrappers.population import layers
+
+__all__ = ["make_private"]
+
+COUNTERPARTS: dict[str, type[Agent]] = {"PPO": DPPPO, "A2C": DPPolicyGradient}
+"""Stable-Baselines3's agents, by name, and those of this package that learn in their way."""
+
+
+def make_private(
+    agent: Any,
+    env: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    users: int,
+    horizon: int | None = None,
+    **options: Any,
+) -> Agent:
+    """See :func:`private_rl_gym.make_private`."""
+    inside = single_env(env)
+    if any(isinstance(layer, Boundary) for layer in layers(inside)):
+        raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
+    kind, known = _counterpart(agent)
+    board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon)
+    return kind(kind.policies[0], board, **{**known, **options})
+
+
+def _counterpart(agent: Any) -> tuple[type[Agent], dict[str, Any]]:
+    """The class of the private agent, and the arguments that it takes over."""
+    kind = agent if isinstance(agent, type) else type(agent)
+    if issubclass(kind, Agent):
+        if kind is agent:
+            return kind, {}
+        kept = {name: getattr(agent, name) for name in kind.saved_arguments}
+        return kind, {**kept, "seed": agent.seed, "verbose": agent.verbose}
+    if kind.__name__ not in COUNTERPARTS or not kind.__module__.startswith("stable_baselines3."):
+        raise TypeError(
+            f"{kind.__name__} has no private counterpart: give an agent of private_rl_gym.agents or its class, or "
+            f"Stable-Baselines3's {' or '.join(COUNTERPARTS)}."
+        )
+    private = COUNTERPARTS[kind.__name__]
+    if kind is agent:
+        return private, {}
+    asked = {name: value for name, value in agent.policy_kwargs.items() if name in ("net_arch", "activation_fn")}
+    taken = {"gamma": agent.gamma, "seed": agent.seed, "verbose": agent.verbose}
+    return private, {**taken, "policy_kwargs": asked} if asked else taken
+
+
+def _without_monitors(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The environment inside the ``Monitor`` that Stable-Baselines3 puts around it, which keeps users' returns."""
+    while type(env).__name__ == "Monitor" and isinstance(env, gym.Wrapper):
+        env = env.env
+    return env

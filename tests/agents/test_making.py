@@ -1,0 +1,85 @@
+"""One line from a public agent to a private one."""
+
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from private_rl_gym import agents, make_private
+from private_rl_gym.wrappers import JDPBillboard
+
+
+def cart():
+    return gym.make("CartPole-v1", max_episode_steps=40)
+
+
+def ppo():
+    kwargs = {"net_arch": [5], "activation_fn": torch.nn.ReLU}
+    return PPO("MlpPolicy", cart(), gamma=0.9, seed=3, policy_kwargs=kwargs, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (PPO, agents.DPPPO),
+        (A2C, agents.DPPolicyGradient),
+        (agents.DPPPO, agents.DPPPO),
+        (agents.DPPolicyGradient("MlpPolicy", None, gamma=0.9, seed=3), agents.DPPolicyGradient),
+    ],
+)
+def test_agents_and_classes_become_private(given, kind):
+    agent = make_private(given, cart(), epsilon=2.0, delta=1e-7, users=60)
+    assert type(agent) is kind
+    assert isinstance(agent.board, JDPBillboard)
+    assert str(agent.guarantee) == "(2.0, 1e-07)-JDP, replace one user, 60 users"
+    assert agent.gamma == (1.0 if isinstance(given, type) else 0.9)
+    agent.learn(60 * 40)
+    assert agent.board.users_left == 0
+
+
+def test_what_an_agent_was_built_with_is_taken_over():
+    agent = make_private(ppo(), DummyVecEnv([cart]), epsilon=2.0, users=60)
+    assert (agent.gamma, agent.seed) == (0.9, 3)
+    assert agent.network.layers.hidden == (5,)
+    assert agent.network.relu
+    assert make_private(ppo(), cart(), epsilon=2.0, users=60, gamma=0.5).gamma == 0.5
+
+
+def test_counting_agents_are_made_private_too():
+    agent = make_private(agents.FrugalUCBVI, "PrivateRL/RiverSwim-v0", epsilon=2.0, users=60)
+    assert agent.board.statistic.name == "reports"
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "sentence"),
+    [
+        (lambda: make_private(DQN, cart(), epsilon=1.0, users=9), TypeError, "DQN has no private counterpart"),
+        (lambda: make_private(PPO, JDPBillboard(cart(), 1.0, users=9), epsilon=1.0, users=9), ValueError, "already"),
+        (lambda: make_private(PPO, cart(), epsilon=0.0, users=9), ValueError, "epsilon is 0.0"),
+    ],
+)
+def test_bad_input_gets_a_sentence(build, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        build()
+
+
+def test_the_script_of_the_guide_differs_in_two_lines_and_runs(tmp_path, monkeypatch):
+    """Before and after, as they stand on the page; here with few users."""
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "stable-baselines3.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    after = next(block for block in blocks if "make_private" in block)
+    before = blocks[blocks.index(after) - 1]
+    lines = after.splitlines()[:-1]  # without the one that prints the promise
+    new = [line for line in lines if line not in before.splitlines()]
+    assert len(new) == 2
+    assert len(lines) == len(before.splitlines()) + 1
+    monkeypatch.chdir(tmp_path)
+    for script in (before, after):
+        names = {}
+        exec(script.replace("10_000", "40"), names)  # the users of the page take minutes
+        assert names["mean"] >= 1.0
+    assert str(names["model"].guarantee) == "(1.0, 1e-06)-JDP, replace one user, 40 users"
