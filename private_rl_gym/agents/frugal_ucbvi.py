@@ -36,6 +36,9 @@ LONG_BATCH = 1000
 GROUPS = 8
 """Groups of explorers, who try different actions where nothing is known."""
 
+QUIET, QUIET_BONUS = 0.35, 1.0
+"""Doubt by noise, as a share of that by sampling, below which all users explore, and their bonus for sampling."""
+
 STAGED = 0.2
 """Share of users who are asked for stages too, where stages may differ."""
 
@@ -86,8 +89,8 @@ class FrugalUCBVI(BatchedAgent):
     Each user is in one batch and reports one step, or a few: noise is that of one short report, whatever the horizon.
     Batches grow with the number of users so far, and are weighted by what each had to say about a cell. A cell whose
     reports do not stand out of the noise is unknown, and worth as much as any. Once something good is known, most users
-    run the best policy; a few explore, and a few try a new policy before the others get it. The page of the agent says
-    why, with an ablation.
+    run the best policy; a few explore, and a few try a new policy before the others get it. Where there is little noise
+    everybody explores. The page of the agent says why, with an ablation.
 
     The model is pooled over stages, for problems whose dynamics and rewards do not depend on the stage. With
     ``stationary=False`` some users also say at which stages their steps were; estimates of parts of the episode then
@@ -153,7 +156,10 @@ class FrugalUCBVI(BatchedAgent):
             if past:
                 contest.judge(model, best)
                 rich = float(model.initial @ careful_v[0]) > 0.02 * H
-                if rich:
+                if rich and self._is_quiet(model):
+                    q, v = self._explore(model, served, QUIET_BONUS)
+                    contest = _Contest()
+                elif rich:
                     enough = first / 2.0  # users whose reports stand out of the noise
                     tries += not model.known.all()
                     patience = 1.0 if model.known.all() or tries <= 6 else 6.0 / tries
@@ -208,6 +214,14 @@ class FrugalUCBVI(BatchedAgent):
         """Optimistic values: unknown cells are worth as much as any could be."""
         by_noise = self.noise_bonus * (1.0 + 0.5 * max(0.0, math.log(max(served, 1) / 1000.0)))
         return model.plan(self._board.sizes[0], by_noise, by_sampling, 1.0)
+
+    def _is_quiet(self, model: ReportedModel) -> bool:
+        """Whether all cells are known, and noise leaves little in doubt, beside sampling, where an optimist goes."""
+        if not model.known.all():
+            return False
+        q, v = model.plan(self._board.sizes[0], self.noise_bonus, 1.0, 1.0)
+        arrays = model.P, model.known, model.noise, model.n, model.initial, _greedy(q), v
+        return bool(optimism(*arrays, 1.0, 0.0).sum() < QUIET * optimism(*arrays, 0.0, 1.0).sum())
 
     def _tables(self, q: NDArray[np.float64], model: ReportedModel) -> list[Table]:
         """The optimistic policy of each group. Among unknown actions, half of the groups persist in one."""
