@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import FrugalUCBVI, frugal_ucbvi
+from private_rl_gym.agents import FrugalUCBVI, frugal_ucbvi, reported_model
 from private_rl_gym.experiments.regret import stretches
 from private_rl_gym.privacy.asks import Wanted
 from private_rl_gym.wrappers import JDPBillboard
@@ -27,8 +27,9 @@ PROBLEMS = {  # environment, epsilon, seeds
 
 
 def constant(**values: float) -> list[Any]:
-    """Other values of the module's constants."""
-    return [patch.object(frugal_ucbvi, name, value) for name, value in values.items()]
+    """Other values of the constants of the agent, or of its model."""
+    modules = {name: frugal_ucbvi if hasattr(frugal_ucbvi, name) else reported_model for name in values}
+    return [patch.object(modules[name], name, value) for name, value in values.items()]
 
 
 def asking(change: Callable[[Wanted], Wanted]) -> list[Any]:
@@ -64,6 +65,7 @@ VARIANTS = {
     "no steering: any cell is wanted": (dict, asking(anything)),
     "one report of each user, always": (dict, constant(LONG_BATCH=10**9)),
     "long batches as soon as all cells are known": (dict, constant(SETTLED=0.0)),
+    "the contest goes on where there is little noise": (dict, constant(QUIET=0.0)),
     "everyone explores": (lambda: {"explorers": 1.0}, []),
     "no trials: the newest policy for all": (dict, without_trials()),
     "no bonus for noise": (lambda: {"noise_bonus": 0.0}, []),
