@@ -76,13 +76,13 @@ def draw(records: list[dict[str, Any]], env_id: str, target: Path) -> None:
         runs = [
             np.array(record["points"]) for record in records if (record["epsilon"], record["users"]) == (epsilon, most)
         ]
-        users, returns = runs[0][:, 0], np.array([run[:, 1] for run in runs])
+        users, returns = runs[0][1:, 0], np.array([run[1:, 1] for run in runs])
         label = "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
         panel.plot(users, returns.mean(axis=0), label=f"{label} ({len(runs)} seeds)", **look)
         panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=look["color"], alpha=0.15, lw=0)
     null = np.mean([record["points"][0][1] for record in records])
     panel.axhline(null, color="0.5", linestyle=":", label="random play")
-    panel.set(xlabel="users", ylabel="mean return of the policy")
+    panel.set(xlabel="users", ylabel="mean return of the policy", xscale="log")
     panel.legend(frameon=False)
     save(canvas, target.with_suffix(""), [target.suffix.removeprefix(".")])
 
