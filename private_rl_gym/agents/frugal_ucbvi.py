@@ -36,7 +36,7 @@ LONG_BATCH = 1000
 GROUPS = 8
 """Groups of explorers, who try different actions where nothing is known."""
 
-QUIET, QUIET_BONUS = 0.35, 1.0
+QUIET, QUIET_BONUS = 0.35, 0.7
 """Doubt by noise, as a share of that by sampling, below which all users explore, and their bonus for sampling."""
 
 STAGED = 0.2
