@@ -107,6 +107,7 @@ class FrugalUCBVI(BatchedAgent):
         options: ``beta`` (unused), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
 
+    statistic = "reports"  # and stages with them, where they may differ
     saved_arguments: ClassVar[tuple[str, ...]] = (
         "beta",
         "noise_bonus",

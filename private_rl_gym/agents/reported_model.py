@@ -60,7 +60,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Said:
-    """What a batch says about the cells of an estimate: reports, how many the model expects, and the noise in each."""
+    """The word of a batch about the cells of an estimate: reports, the number that the model expects, and the noise."""
 
     reports: NDArray[np.float64]  # [g, s, a, s', bit]
     expected: NDArray[np.float64]  # [g, s, a]
@@ -228,7 +228,7 @@ class ReportedModel:
         return model
 
     def _said(self, batch: Asked, blocks: int) -> _Said:
-        """What a batch says about each block of stages."""
+        """The word of a batch about each block of stages."""
         reports = batch.release.reports
         if not batch.ask.by_stage:  # they stand at the first stage, or there are no stages
             return _Said(

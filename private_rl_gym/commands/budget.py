@@ -91,11 +91,12 @@ def _table(plan: Deployment, rows: list[Row]) -> Table:
     noisy = ("n", "m", "r") if plan.features is None else ("gram", "phi V", "r")
     for name in ("spent", *noisy, "bound", "won"):
         table.add_column(name, justify="right", no_wrap=True)
+    most = 1e7 if plan.features is None else 1e4  # moments are large, and hardly anyone counts their digits
     for row in rows:
         over = math.isfinite(row.epsilon) and row.epsilon > plan.epsilon * (1 + 1e-9)
-        spent = f"({plain_number(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
+        spent = f"({_rounded_up(row.epsilon)}, {plain_number(row.delta)})" if math.isfinite(row.epsilon) else "inf"
         numbers = (row.visits_std, row.transitions_std, row.rewards_std, row.bound)
-        noise = [f"{number:,.0f}" if number < 1e7 else f"{number:.1e}" for number in numbers]
+        noise = [f"{number:,.0f}" if number < most else f"{number:.1e}".replace("e+0", "e") for number in numbers]
         won = "" if row.won is None else f"{row.won:.2f}"
         table.add_row(
             row.model, row.mechanism, spent + (" !" if over else ""), *noise, won, style="red" if over else None
@@ -110,6 +111,15 @@ def _memory(rows: list[Row]) -> str:
     here = "" if there is None else f" This machine has {in_bytes(there)}: what would take more is refused."
     smallest, largest = (f"{in_bytes(row.memory)} ({row.mechanism})" for row in (least, most))
     return f"memory: from {smallest} to {largest} for sums, noise and a release; learners take some of it again.{here}"
+
+
+def _rounded_up(epsilon: float) -> str:
+    """The number, with three digits if it has many, and never less than it is."""
+    text = plain_number(epsilon)
+    if len(text) <= len("1.000001"):
+        return text
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 2)
+    return f"{math.ceil(epsilon / unit) * unit:.3g}"
 
 
 def _finite(number: float) -> float | None:

@@ -533,7 +533,7 @@ def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
         ({"attacks": ("loud",)}, "attack 'loud': .*" + ", ".join(ATTACKS)),
         ({"runs": 10}, "runs is 10: .*200"),
         ({"confidence": 1.5}, "confidence is 1.5"),
-        ({"statistic": "cubic"}, "statistic is 'cubic': .*'tabular', 'linear' or 'reports'"),
+        ({"statistic": "cubic"}, "statistic is 'cubic': .*tabular, linear, reports"),
         ({"attacks": ("black-box",)}, "needs an agent"),
         ({"target": "nowhere"}, "write it as module:object"),
         ({"target": "nowhere:thing"}, "cannot be loaded"),
