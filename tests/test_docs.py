@@ -49,7 +49,8 @@ def run(source, names):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_code_on_a_page_runs_and_keeps_its_promises(page):
+def test_code_on_a_page_runs_and_keeps_its_promises(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages save files
     names = {}
     for block in BLOCK.findall(page.read_text()):
         run(block, names)
