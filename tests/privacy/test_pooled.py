@@ -99,6 +99,7 @@ BOARDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOARDS)
 def test_releases_state_the_noise_that_they_carry_and_are_the_same_at_every_stage(name):
     """Over 40 boards with 6 quiet entries each: a standard deviation within 25 %, five standard errors.
@@ -124,6 +125,7 @@ def test_releases_state_the_noise_that_they_carry_and_are_the_same_at_every_stag
         assert np.std(found) == pytest.approx(stated, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [DPUCBVI, PrivateUCBVI, PSRL, PrivateUCBPO])
 def test_learners_of_counts_learn_much_more_from_pooled_ones(cls):
     """Measured at 20,000 users: two to seven times less regret."""
