@@ -63,7 +63,7 @@ class Agent(ABC):
     """Whether the agent is made for users behind a boundary; it then warns if there is none."""
 
     statistic: str = "tabular"
-    """The sums that its boundary has to publish: ``"tabular"`` counts or ``"linear"`` moments."""
+    """The sums that its boundary has to publish, by the name that boundaries know them by."""
 
     plans_batches: ClassVar[bool] = False
     """Whether the agent plans its own batches, and so needs a boundary that publishes every batch by itself."""

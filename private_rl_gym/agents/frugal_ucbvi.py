@@ -170,10 +170,10 @@ class FrugalUCBVI(BatchedAgent):
                         q, v = self._explore(model, served, self.explorers_bonus)
             runs += list(zip(self._tables(q, model), shares(explorers, GROUPS), strict=True))
             runs = [(actions, count) for actions, count in runs if count]
-            ask = self._ask_for(model, runs, v, users, first=not past)
             if not self.stationary and past and (not model.alike or staged < STAGED * (served + users)):
-                ask = self._ask_for_stages()
-                staged += users
+                ask, staged = self._ask_for_stages(), staged + users
+            else:
+                ask = self._ask_for(model, runs, v, users, first=not past)
             deploy = self._policy_of(best if contest.incumbent is None else contest.incumbent)
             release = yield Batch([(self._policy_of(actions), count) for actions, count in runs], ask, deploy)
             past.append(Asked(release, self._noise(users, ask.most), runs, ask))

@@ -16,7 +16,9 @@ __all__ = ["pessimistic_plan", "pooled"]
 
 
 def pooled(release: Release) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Transitions ``[1, s, a, s']`` and rewards ``[1, s, a]`` summed over stages, and the noise of visits in them."""
+    """Transitions ``[1, s, a, s']`` and rewards ``[1, s, a]`` of all stages, and the noise of visits in them."""
+    if release.pooled:
+        return release.m[:1], release.r[:1], release.noise_std["n"]
     horizon = len(release.n)
     return release.m.sum(axis=0)[None], release.r.sum(axis=0)[None], release.noise_std["n"] * horizon**0.5
 

@@ -66,10 +66,17 @@ class _Said:
     expected: NDArray[np.float64]  # [g, s, a]
     noise: float | NDArray[np.float64]  # of every block
 
+    def in_blocks(self, blocks: int) -> _Said:
+        """The same about fewer blocks: stage h is in block h * blocks // H."""
+        H = len(self.expected)
+        starts = -(-np.arange(blocks) * H // blocks)
+        noise = self.noise * np.sqrt(np.diff(np.append(starts, H)))[:, None, None]
+        return _Said(np.add.reduceat(self.reports, starts), np.add.reduceat(self.expected, starts), noise)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Estimated rows of cells ``[g, s, a]``: each block g stands for as many consecutive stages as any other.
+    """Estimated rows of cells ``[g, s, a]``: block g stands for consecutive stages, as many as any other or one more.
 
     Attributes:
         rows: ``[g, s, a, s', bit]``, probabilities.
@@ -218,31 +225,30 @@ class ReportedModel:
         absorbing = None if release.absorbing is None else (release.absorbing, release.waiting_reward)
         model = ReportedModel(self.levels, initial, absorbing)
         for _ in range(ROUNDS):
-            levels = [
-                level.updated(
-                    [model._said(batch, len(level.known)) for batch in past if number == 0 or batch.ask.by_stage]
-                )
-                for number, level in enumerate(self.levels)
-            ]
+            staged = {number: model._by_stage(batch) for number, batch in enumerate(past) if batch.ask.by_stage}
+            levels = []
+            for level in self.levels:
+                blocks = len(level.known)
+                said = [
+                    staged[number].in_blocks(blocks) if number in staged else model._pooled(batch)
+                    for number, batch in enumerate(past)
+                    if number in staged or blocks == 1
+                ]
+                levels.append(level.updated(said))
             model = ReportedModel(levels, initial, absorbing)
         return model
 
-    def _said(self, batch: Asked, blocks: int) -> _Said:
-        """The word of a batch about each block of stages."""
+    def _pooled(self, batch: Asked) -> _Said:
+        """The word of a batch without stages: its reports stand at the first stage, or there are no stages."""
         reports = batch.release.reports
-        if not batch.ask.by_stage:  # they stand at the first stage, or there are no stages
-            return _Said(
-                reports if self.stationary else reports[:1], self.reports(batch.runs, batch.ask)[None], batch.noise
-            )
-        expected = self._by_stage(batch.runs, batch.ask)
-        H = len(expected)
-        starts = -(-np.arange(blocks) * H // blocks)  # stage h is in block h * blocks // H
-        noise = batch.noise * np.sqrt(np.diff(np.append(starts, H)))[:, None, None]
-        return _Said(np.add.reduceat(reports, starts), np.add.reduceat(expected, starts), noise)
+        first = reports[None] if self.stationary else reports[:1]
+        return _Said(first, self.reports(batch.runs, batch.ask)[None], batch.noise)
 
-    def _by_stage(self, runs: Sequence[tuple[Table, int]], ask: Wanted) -> NDArray[np.float64]:  # [h, s, a]
-        visits = sum(count * expected_visits(self.P, self.initial, actions) for actions, count in runs)
-        return np.asarray(visits / len(runs[0][0]) if ask.most == 1 else visits)
+    def _by_stage(self, batch: Asked) -> _Said:
+        """The word of a batch about each stage."""
+        visits = sum(count * expected_visits(self.P, self.initial, actions) for actions, count in batch.runs)
+        expected = visits / len(batch.release.reports) if batch.ask.most == 1 else visits
+        return _Said(batch.release.reports, np.asarray(expected), batch.noise)
 
     def reports(self, runs: Sequence[tuple[Table, int]], ask: Wanted) -> NDArray[np.float64]:  # [s, a]
         """The number of reports of each cell that is expected in a batch, whatever the stage."""

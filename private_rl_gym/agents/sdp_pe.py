@@ -268,6 +268,11 @@ class APEVE(SDPPE):
 
 def _starts(batch: Release) -> NDArray[np.float64]:
     """The number of users of a batch who started in each state, and, last, the number of all its users."""
+    if batch.pooled:
+        raise ValueError(
+            "SDPPE explores stage by stage, from where users start, which counts pooled over stages do not say: build "
+            "the boundary without stationary=True."
+        )
     seen = batch.n[0].sum(axis=-1)
     if batch.absorbing is not None:  # where episodes end, none begins
         seen[batch.absorbing] = 0.0

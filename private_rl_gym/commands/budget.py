@@ -116,7 +116,7 @@ def _memory(rows: list[Row]) -> str:
 def _rounded_up(epsilon: float) -> str:
     """The number, with three digits if it has many, and never less than it is."""
     text = plain_number(epsilon)
-    if len(text) <= len("1.000001"):
+    if len(text) <= 8:
         return text
     unit = 10.0 ** (math.floor(math.log10(epsilon)) - 2)
     return f"{math.ceil(epsilon / unit) * unit:.3g}"

@@ -25,6 +25,7 @@ from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.experiments.drawing import new_axes, save
 from private_rl_gym.experiments.names import AGENTS, ENVIRONMENTS, GridError, Named, imported
+from private_rl_gym.experiments.regret import served
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.population import BadUserError
@@ -168,21 +169,18 @@ def train_foreign(
         raise GridError(str(error)) from None
     truth = true_model(env, board)
     judge = _Judge(truth, board, None if truth is not None else make(), streams[3])
-    marks, curve, served, regret = set(np.unique(np.geomspace(1, users, CHECKS).astype(int)).tolist()), [], 0, 0.0
-    while served < users:
-        policy = agent.policy
-        try:
-            passed = agent.meet(users - served)
-        except BadUserError as error:
-            raise GridError(f"{error} Here: --reward-range LEAST LARGEST") from None
-        due = truth is not None or any(served < mark <= served + passed for mark in marks)
-        value = judge.value(policy) if due else 0.0
-        served += passed
-        if truth is not None:
-            regret += passed * (judge.best - value)
-        if due:
-            curve.append((served, regret if truth is not None else value))
-        told(served)
+    marks = set(np.unique(np.geomspace(1, users, CHECKS).astype(int)).tolist())
+    curve, regret = [], 0.0
+    try:
+        for start, stop, policy in served(agent, users):
+            if truth is not None:
+                regret += (stop - start) * (judge.best - judge.value(policy))
+                curve.append((stop, regret))
+            elif any(start < mark <= stop for mark in marks):
+                curve.append((stop, judge.value(policy)))
+            told(stop)
+    except BadUserError as error:
+        raise GridError(f"{error} Here: --reward-range LEAST LARGEST") from None
     last = judge.value(agent.best_policy())
     numbers = {"value": last}
     if truth is not None:

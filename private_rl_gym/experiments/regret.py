@@ -12,7 +12,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.planning.policy import Policy
 
-__all__ = ["Stretch", "learn_with_regret", "stretches"]
+__all__ = ["Stretch", "learn_with_regret", "served", "stretches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,16 @@ class Stretch:
     gap: float
 
 
+def served(agent: Agent, users: int) -> Iterator[tuple[int, int, Policy]]:
+    """Let an agent learn from ``users`` users, and yield each policy with the numbers of its users: from, and up to."""
+    count = 0
+    while count < users:
+        policy = agent.policy
+        group = agent.meet(users - count)
+        yield count, count + group, policy
+        count += group
+
+
 def stretches(agent: Agent, users: int, truth: FiniteModel | None = None) -> Iterator[Stretch]:
     """Let an agent learn from ``users`` users, and yield one stretch for each policy.
 
@@ -42,13 +52,9 @@ def stretches(agent: Agent, users: int, truth: FiniteModel | None = None) -> Ite
     if agent.board is None:
         raise ValueError("The agent has no environment: give it one with set_env.")
     model = truth if truth is not None else agent.board.unwrapped.model  # type: ignore[attr-defined]
-    best, served = model.optimal_value(), 0
-    while served < users:
-        policy = agent.policy
-        gap = best - model.value_of(policy)
-        group = agent.meet(users - served)
-        yield Stretch(served, served + group, policy, gap)
-        served += group
+    best = model.optimal_value()
+    for start, stop, policy in served(agent, users):
+        yield Stretch(start, stop, policy, best - model.value_of(policy))
 
 
 def learn_with_regret(agent: Agent, users: int) -> NDArray[np.float64]:  # [user]

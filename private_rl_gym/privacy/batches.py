@@ -121,7 +121,7 @@ class Batches:
             raise RuntimeError(f"Sums are calibrated for {self.users} users: nobody else is let in.")
         self._door.check()
         if self.growth:
-            self._receive_one_by_one(users, count, ask)
+            self._receive_batch_by_batch(users, count, ask)
             return
         due, before, last = self._closings(count)
         if due > 1 and self._door.apart:
@@ -134,7 +134,7 @@ class Batches:
             self._publish(due)
         self._take(users, last, count, ask)
 
-    def _receive_one_by_one(self, users: Trajectories | None, count: int, ask: Ask | None) -> None:
+    def _receive_batch_by_batch(self, users: Trajectories | None, count: int, ask: Ask | None) -> None:
         """Fill batches whose sizes differ."""
         start = 0
         while start < count:

@@ -1,7 +1,6 @@
 """Counts pooled over stages, for problems that are known to be the same at every stage.
 
 * ``PooledCounts`` - a user's first step in each (s, a), whatever the stage
-* ``PooledBits`` - the same, with rewards rounded to bits, for shufflers
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
+from private_rl_gym.privacy.errors import CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.release import Release
 from private_rl_gym.privacy.statistics import REWARD_GRID, REWARD_WEIGHT, Counts, Noise, TabularStatistic
 
-__all__ = ["PooledBits", "PooledCounts"]
+__all__ = ["PooledCounts"]
 
 
 class PooledCounts(TabularStatistic):
@@ -72,9 +72,9 @@ class PooledCounts(TabularStatistic):
     ) -> None:
         """Add exact counts, without randomness."""
         del source, ask
-        self._add(users, users.rewards, REWARD_GRID, sums)
+        self.add(users, users.rewards, REWARD_GRID, sums)
 
-    def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
+    def add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
         """Add every user's counts, with rewards in units of ``grid``."""
         middle = 0 if self.raw_rewards else round(0.5 / grid)
         _add_first_steps(users.states, users.actions, rewards, grid, middle, self.n_states, self.n_actions, sums)
@@ -93,6 +93,10 @@ class PooledCounts(TabularStatistic):
         m, r = sums["m"][0], sums["r"][0]
         return np.concatenate([m.ravel(), (r if self.raw_rewards else (r - sums["n"][0] / 2.0) * self.weight).ravel()])
 
+    def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Release:
+        """Visits, transitions and rewards, the same at every stage."""
+        return super().release(sums, pooled=True, **about)
+
     def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
         """The error of an entry: visits summed from transitions carry the noise of all of them, rewards half."""
         del users
@@ -100,44 +104,6 @@ class PooledCounts(TabularStatistic):
         if not self.raw_rewards:
             rewards = CombinedError.of(rewards.scaled(1.0 / self.weight), visits.scaled(0.5))
         return {"n": visits, "m": noise(1.0), "r": rewards}
-
-
-class PooledBits(PooledCounts):
-    """Pooled counts in which every entry of a user is a bit; her rewards are rounded on her side, without bias.
-
-    Privacy:
-        Replacing her moves ``moved`` = 2 V counters up by one and 2 V down, with V = min(H, S A).
-        Proof: docs/proofs/pooled-sensitivity.md, docs/proofs/shuffled-bits.md.
-    """
-
-    def __init__(self, horizon: int, n_states: int, n_actions: int) -> None:
-        super().__init__(horizon, n_states, n_actions, raw_rewards=True)
-        self.moved = round(self.l1 / 2.0)
-
-    @property
-    def exact(self) -> PooledCounts:
-        """The counts without rounding."""
-        return PooledCounts(self.horizon, self.n_states, self.n_actions, raw_rewards=True)
-
-    @cached_property
-    def grid(self) -> NDArray[np.float64]:
-        """The unit of each cell, which is 1."""
-        return read_only(np.ones(self.cells))
-
-    def _collect(
-        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
-    ) -> None:
-        """Add the bits of every user."""
-        del ask
-        assert source is not None  # noqa: S101 - rewards are rounded with it
-        uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
-        self._add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
-
-    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """The errors of exact counts, and of the rounding of rewards to bits."""
-        laws = super().errors(lambda _: noise(1.0), users)
-        laws["r"] = CombinedError.of(laws["r"], BoundedError(0.0, 1.0, users / 4.0))
-        return laws
 
 
 @compiled

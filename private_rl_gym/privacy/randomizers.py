@@ -384,10 +384,11 @@ def randomizer(
 
 def most_accurate_pooled(exact: PooledCounts, epsilon: float, delta: float) -> str:
     """The randomizer of pooled counts with the least noise: one step, or all first steps, which say V times as much."""
-    V = min(exact.horizon, exact.n_states * exact.n_actions)
+    S, A = exact.n_states, exact.n_actions
+    V = min(exact.horizon, S * A)
     every = "gaussian" if delta > 0.0 else "laplace"
     scale = randomizer(every, exact, epsilon, delta)[0].errors(lambda _: NoError(), 1_000_000)["m"].std
-    one = Subsets.best(exact.n_states + 2 * exact.n_states * exact._pairs + 1, epsilon)
+    one = Subsets.best(S + 2 * S * A * S + 1, epsilon)
     return "one-step" if V * math.sqrt(2e6 * one.variance) < scale else every
 
 

@@ -90,6 +90,8 @@ class Release(Published):
         n: ``[h, s, a]``, visits.
         m: ``[h, s, a, s']``, transitions.
         r: ``[h, s, a]``, sums of rewards, each rounded to a grid of about a millionth.
+        pooled: Whether every stage has the same counts, those of all stages together. Stage 0 then says nothing about
+            where users start.
     """
 
     families: ClassVar[tuple[str, ...]] = ("n", "m", "r")
@@ -98,6 +100,7 @@ class Release(Published):
     n: NDArray[np.float64]
     m: NDArray[np.float64]
     r: NDArray[np.float64]
+    pooled: bool = field(default=False, repr=False)
 
     def with_certain_rows(self) -> Release:
         """The same release, with rows which state that no action leaves the absorbing state.

@@ -216,7 +216,7 @@ class ReportedSteps(Reports):
 
     def release(self, sums: Mapping[str, NDArray[np.float64]], **about: Any) -> Published:
         """Visits, transitions and rewards."""
-        return Release(n=sums["n"], m=sums["m"], r=sums["r"], **about)
+        return Release(n=sums["n"], m=sums["m"], r=sums["r"], pooled=True, **about)
 
 
 class LocalReports(Reports):

@@ -1,11 +1,13 @@
 """Shuffled batches: each user in one of them, each with the noise of its own users.
 
 * ``ShuffledBits`` - a user's steps as bits, one for each counter
+* ``PooledBits`` - her first step in each (s, a), whatever the stage, as bits
 * ``ShuffledBatches`` - batches that close only with as many messages as their promise needs
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -19,13 +21,57 @@ from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.batches import Batches, grown
 from private_rl_gym.privacy.errors import BoundedError, CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.privacy.statistics import Noise, TabularCounts
+from private_rl_gym.privacy.pooled import PooledCounts
+from private_rl_gym.privacy.statistics import Noise, TabularCounts, TabularStatistic
 
-__all__ = ["ShuffledBatches", "ShuffledBits"]
+__all__ = ["PooledBits", "ShuffledBatches", "ShuffledBits"]
 
 
-class ShuffledBits(TabularCounts):
-    """Counts in which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias.
+class _Bits(TabularStatistic):
+    """Counts in which every entry of a user is a bit; her rewards are rounded to bits on her side, without bias."""
+
+    bits: bool
+    """Whether rewards are publicly known to be bits already."""
+
+    @property
+    @abstractmethod
+    def exact(self) -> TabularCounts | PooledCounts:
+        """The counts without rounding."""
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """The unit of each cell, which is 1."""
+        return read_only(np.ones(self.cells))
+
+    @property
+    def grid_range(self) -> tuple[float, float]:
+        """The unit of every cell."""
+        return 1.0, 1.0
+
+    @property
+    def moved(self) -> int:
+        """Number of counters that replacing a user moves up by one; as many move down."""
+        return round(self.l1 / 2.0)
+
+    def _collect(
+        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
+    ) -> None:
+        """Add the bits of every user."""
+        del ask
+        assert source is not None  # noqa: S101 - rewards are rounded with it
+        uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
+        self.exact.add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
+
+    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
+        """The errors of exact counts, and of the rounding of rewards to bits."""
+        laws = self.exact.errors(lambda _: noise(1.0), users)
+        if not self.bits:
+            laws["r"] = CombinedError.of(laws["r"], BoundedError(0.0, 1.0, users / 4.0))
+        return laws
+
+
+class ShuffledBits(_Bits, TabularCounts):
+    """Counts by stage, as bits.
 
     Privacy:
         Replacing her moves ``moved`` = 2H counters up by one and 2H down (3H with ``separate_visits``).
@@ -40,39 +86,34 @@ class ShuffledBits(TabularCounts):
     def __init__(self, sizes: tuple[int, int, int], *, separate_visits: bool, bits: bool) -> None:
         super().__init__(*sizes, separate_visits=separate_visits, raw_rewards=True)
         self.bits = bits
-        self.moved = round(self.l1 / 2.0)
 
-    @property
+    @cached_property
     def exact(self) -> TabularCounts:
         """The counts without rounding."""
         sizes = self.horizon, self.n_states, self.n_actions
         return TabularCounts(*sizes, separate_visits=self.separate_visits, raw_rewards=True)
 
+
+class PooledBits(_Bits, PooledCounts):
+    """Counts pooled over stages, as bits.
+
+    Privacy:
+        Replacing her moves ``moved`` = 2 V counters up by one and 2 V down, with V = min(H, S A).
+        Proof: docs/proofs/pooled-sensitivity.md, docs/proofs/shuffled-bits.md.
+
+    Args:
+        sizes: Horizon, states, actions.
+        bits: Whether rewards are publicly known to be bits already.
+    """
+
+    def __init__(self, sizes: tuple[int, int, int], *, bits: bool) -> None:
+        super().__init__(*sizes, raw_rewards=True)
+        self.bits = bits
+
     @cached_property
-    def grid(self) -> NDArray[np.float64]:
-        """The unit of each cell, which is 1."""
-        return read_only(np.ones(self.cells))
-
-    @property
-    def grid_range(self) -> tuple[float, float]:
-        """The unit of every cell."""
-        return 1.0, 1.0
-
-    def _collect(
-        self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
-    ) -> None:
-        """Add the bits of every user."""
-        del ask
-        assert source is not None  # noqa: S101 - rewards are rounded with it
-        uniforms = source.uniform(users.actions.size).reshape(users.actions.shape)
-        self._add(users, (uniforms < users.rewards).astype(np.float64), 1.0, sums)
-
-    def errors(self, noise: Noise, users: int = 0) -> dict[str, ErrorLaw]:
-        """The errors of exact counts, and of the rounding of rewards to bits."""
-        laws = super().errors(lambda _: noise(1.0), users)
-        if not self.bits:
-            laws["r"] = CombinedError.of(laws["r"], BoundedError(0.0, 1.0, users / 4.0))
-        return laws
+    def exact(self) -> PooledCounts:
+        """The counts without rounding."""
+        return PooledCounts(self.horizon, self.n_states, self.n_actions, raw_rewards=True)
 
 
 class ShuffledBatches(Batches):

@@ -71,7 +71,7 @@ class Statistic(ABC):
     """
 
     name: str
-    """Its value of ``statistic=``, the argument of boundaries and agents: ``"tabular"`` or ``"linear"``."""
+    """Its value of ``statistic=``, the argument of boundaries and agents, such as ``"tabular"``."""
 
     title: str
     """Its name in descriptions of guarantees."""
@@ -304,9 +304,9 @@ class TabularCounts(TabularStatistic):
     ) -> None:
         """Add exact counts, without randomness."""
         del source, ask
-        self._add(users, users.rewards, REWARD_GRID, sums)
+        self.add(users, users.rewards, REWARD_GRID, sums)
 
-    def _add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
+    def add(self, users: Trajectories, rewards: NDArray[np.float64], grid: float, sums: NDArray[np.int64]) -> None:
         """Add every user's counts, with rewards in units of ``grid``."""
         sizes, middle = (self.n_states, self.n_actions), 0 if self.raw_rewards else round(0.5 / grid)
         _add_counts(users.states, users.actions, rewards, grid, middle, sums, *sizes, self.separate_visits)

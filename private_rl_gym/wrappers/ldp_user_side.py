@@ -133,18 +133,19 @@ class LDPUserSide(Boundary):
         del apart
         (epsilon, delta), paper = self._budget, self._paper
         exact = exact_statistic(self.population, statistic, paper=paper, stationary=self._stationary)
-        name = self._randomizer
-        if isinstance(exact, PooledCounts):
-            name = name or most_accurate_pooled(exact, epsilon, delta)
-            if name == "one-step":
-                exact, name = ReportedSteps(*self.sizes), None
         if isinstance(exact, Reports):
-            if name not in (None, "subset"):
+            name = self._randomizer or "subset"
+            if name != "subset":
                 raise ValueError(f"randomizer is {name!r}: reports of single steps are sent as a 'subset' of outcomes.")
-            name, true_epsilon, true_delta = "one-step" if isinstance(exact, ReportedSteps) else "subset", epsilon, 0.0
-            self.statistic: Statistic = LocalReports(exact, epsilon)
+        elif isinstance(exact, PooledCounts):
+            name = self._randomizer or most_accurate_pooled(exact, epsilon, delta)
+            exact = ReportedSteps(*self.sizes) if name == "one-step" else exact
         else:
-            name = name or most_accurate(exact, epsilon, delta, paper=paper)
+            name = self._randomizer or most_accurate(exact, epsilon, delta, paper=paper)
+        if isinstance(exact, Reports):
+            self.statistic: Statistic = LocalReports(exact, epsilon)
+            true_epsilon, true_delta = epsilon, 0.0
+        else:
             self.statistic, true_epsilon, true_delta = named_randomizer(name, exact, epsilon, delta, paper=paper)
         self._promised = Guarantee(
             TrustModel.LDP,

@@ -23,6 +23,11 @@ def private_model(release: Published) -> TabularModel:
             "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
             "statistic='tabular'."
         )
+    if release.pooled:
+        raise ValueError(
+            "Counts that are pooled over stages do not say where users start, so that they make no model: build the "
+            "boundary without stationary=True."
+        )
     horizon, n_states, _ = release.n.shape
     m, n = project_counts(release.m, release.n, 0.0)
     known = n > max(release.noise_std["n"], 0.5)

@@ -18,8 +18,9 @@ from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.errors import BoundedError
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
 from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
-from private_rl_gym.privacy.pooled import PooledBits
-from private_rl_gym.privacy.shuffled import ShuffledBatches, ShuffledBits
+from private_rl_gym.privacy.pooled import PooledCounts
+from private_rl_gym.privacy.reports import Reports
+from private_rl_gym.privacy.shuffled import PooledBits, ShuffledBatches, ShuffledBits
 from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
@@ -180,14 +181,17 @@ class SDPShuffler(Boundary):
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
             raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
         population = self.population
-        if statistic == "tabular" and self._stationary:
-            self.statistic: Any = PooledBits(*self.sizes)
-        elif statistic == "tabular":
+        exact = exact_statistic(population, statistic, paper=self._paper, stationary=self._stationary)
+        if statistic == "tabular":
             bernoulli = population.model is not None and population.model.reward_law == "bernoulli"
             bits = population.compiled and population.rewards.plain and bernoulli
-            self.statistic = ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
-        elif statistic in ("reports", "staged-reports"):
-            self.statistic = exact_statistic(population, statistic, paper=self._paper)
+            self.statistic: Any = (
+                PooledBits(self.sizes, bits=bits)
+                if isinstance(exact, PooledCounts)
+                else ShuffledBits(self.sizes, separate_visits=self._paper, bits=bits)
+            )
+        elif isinstance(exact, Reports):
+            self.statistic = exact
         else:
             raise ValueError(
                 f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts, 'reports' and "

@@ -6,13 +6,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from private_rl_gym.agents import DPUCBVI, PSRL, PrivateUCBPO, PrivateUCBVI
-from private_rl_gym.envs import TabularModel
+from private_rl_gym.agents import DPUCBVI, PSRL, SDPPE, PrivateUCBPO, PrivateUCBVI
+from private_rl_gym.agents.offline import pooled
+from private_rl_gym.envs import TabularEnv, TabularModel
 from private_rl_gym.experiments.regret import learn_with_regret
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.batches import number_of_batches
-from private_rl_gym.privacy.pooled import PooledBits, PooledCounts
+from private_rl_gym.privacy.pooled import PooledCounts
+from private_rl_gym.privacy.shuffled import PooledBits
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 
@@ -30,18 +32,46 @@ def vectors(statistic, users):
     return found * statistic.grid
 
 
+def distances(statistic, horizon):
+    """The largest L1 and squared L2 between two users, and their different vectors."""
+    different = np.unique(vectors(statistic, all_users(horizon)), axis=0)
+    l1 = max(np.abs(different - row).sum(axis=1).max() for row in different)
+    l2 = max(((different - row) ** 2).sum(axis=1).max() for row in different)
+    return l1, l2, different
+
+
 @pytest.mark.parametrize(
-    "statistic", [PooledCounts(3, 2, 2), PooledCounts(3, 2, 2, raw_rewards=True), PooledBits(3, 2, 2)]
+    "statistic", [PooledCounts(3, 2, 2), PooledCounts(3, 2, 2, raw_rewards=True), PooledBits((3, 2, 2), bits=False)]
 )
 def test_no_pair_of_users_is_farther_apart_than_stated(statistic):
     """All pairs of the 1,024 users of three steps."""
-    different = np.unique(vectors(statistic, all_users(3)), axis=0)
-    l1 = max(np.abs(different - row).sum(axis=1).max() for row in different)
-    l2 = max(((different - row) ** 2).sum(axis=1).max() for row in different)
+    l1, l2, different = distances(statistic, 3)
     assert 0.75 * statistic.l1 <= l1 <= statistic.l1 + 1e-5
     assert 0.75 * statistic.l2**2 <= l2 <= statistic.l2**2 + 1e-5
     if isinstance(statistic, PooledBits):
         assert max((different > row).sum(axis=1).max() for row in different) <= statistic.moved
+
+
+class EveryStep(PooledCounts):
+    """A planted mistake: every step of a user counts, and not only her first in each cell."""
+
+    def add(self, users, rewards, grid, sums):
+        for stage in range(self.horizon):
+            part = Trajectories(
+                users.states[:, stage : stage + 2], users.actions[:, [stage]], users.rewards[:, [stage]]
+            )
+            super().add(part, rewards[:, [stage]], grid, sums)
+
+
+def test_counting_every_step_would_break_the_bound():
+    """Where there are fewer cells than stages, as here: five stages, four cells."""
+    stays = Trajectories(np.array([[0] * 6, [1] * 6]), np.array([[0] * 5, [1] * 5]), np.ones((2, 5)))
+    sound, broken = PooledCounts(5, 2, 2), EveryStep(5, 2, 2)
+    one, other = vectors(sound, stays)
+    assert np.abs(one - other).sum() <= sound.l1
+    one, other = vectors(broken, stays)
+    assert np.abs(one - other).sum() > broken.l1
+    assert ((one - other) ** 2).sum() > broken.l2**2
 
 
 def test_a_cell_counts_once_and_with_its_first_step():
@@ -61,12 +91,14 @@ R = np.array([[0.2, 0.7], [0.5, 0.1], [0.9, 0.35]])
 WANDER = TabularModel(P, R, [0.5, 0.3, 0.2], 8, "fixed")
 
 
-@pytest.mark.parametrize("kind", [PooledCounts, PooledBits])
-def test_next_states_and_rewards_are_counted_as_often_as_they_happen(kind):
+@pytest.mark.parametrize(
+    "make", [lambda: PooledCounts(8, 3, 2), lambda: PooledBits((8, 3, 2), bits=False)], ids=["counts", "bits"]
+)
+def test_next_states_and_rewards_are_counted_as_often_as_they_happen(make):
     """Five standard errors: chance fails this once in 50,000 times."""
     rng, users = np.random.default_rng(3), 40_000
     found = WANDER.rollout(rng.integers(2, size=(8, 3)), WANDER.draw_users(rng, users))
-    statistic = kind(8, 3, 2)
+    statistic = make()
     sums = np.zeros(statistic.cells, dtype=np.int64)
     statistic.collect(found, sums, NoiseSource(1))
     n, m, r = (family[0] for family in statistic.counts(sums * statistic.grid, users))
@@ -138,6 +170,38 @@ def test_learners_of_counts_learn_much_more_from_pooled_ones(cls):
     assert regret(batch_size=50, growth=0.1, stationary=True) < 0.6 * regret(batch_size=100)
 
 
+@pytest.mark.parametrize("name", ["open", "jdp", "ldp", "sdp", "jdp around ldp"])
+def test_pooled_counts_say_that_they_are(name):
+    board = BOARDS[name](batch_size=400)
+    board.serve(UP, 400)
+    assert board.release.pooled
+    with pytest.raises(ValueError, match="where users start"):
+        board.private_model()
+
+
+def test_logged_users_count_once_and_not_at_every_stage():
+    """One batch without noise: what is learned from pooled counts is what is learned from their sum over stages."""
+    found = []
+    for stationary in (False, True):
+        board = OpenBillboard(TabularEnv(WANDER), 2_000, batch_size=2_000, stationary=stationary)
+        board.unwrapped.reset(seed=4)
+        board.serve(np.zeros((8, 3), int), 2_000)
+        transitions, rewards, noise = pooled(board.release)
+        assert noise == 0.0
+        assert transitions.shape == (1, 3, 2, 3)
+        assert rewards.shape == (1, 3, 2)
+        found.append(transitions.sum())
+    assert found[0] == 8 * 2_000
+    assert 2_000 < found[1] <= 3 * 2_000  # at most three cells with this action
+
+
+def test_a_learner_that_goes_stage_by_stage_says_what_it_needs():
+    board = SDPShuffler(river(), 4.0, 1e-4, 20_000, stationary=True)
+    agent = SDPPE("TabularPolicy", board)
+    with pytest.raises(ValueError, match="without stationary=True"):
+        agent.learn(20_000)
+
+
 # Batches that grow ---------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +215,21 @@ def test_batches_grow_with_the_users_before_them():
     assert sizes == [10, 10, 10, 15, 22, 33, 50, 75, 112, 63]
     assert len(sizes) == board.planned_batches == number_of_batches(400, 10, 0.5)
     assert number_of_batches(400, 10, 0.5, 45) == 6
+
+
+@pytest.mark.parametrize("early", [(), (5,), (5, 40, 200)])
+def test_a_board_closes_no_more_batches_than_its_noise_is_made_for(early):
+    """Also where batches are closed early, which takes releases that were planned for later."""
+    board = BOARDS["jdp"](batch_size=20, growth=0.4, seed=4)
+    for users in early:
+        board.serve(UP, users)
+        if board.closes_early:
+            board.publish()
+    board.serve(UP, board.users_left)
+    assert board.release.users == 400
+    assert board.release.version <= board.planned_batches
+    if not early:
+        assert board.release.version == board.planned_batches
 
 
 @pytest.mark.parametrize("kind", ["open", "jdp", "ldp", "sdp"])
@@ -197,6 +276,8 @@ def test_a_saved_board_goes_on_with_its_growing_batches(tmp_path):
         (lambda: JDPBillboard(river(), 1.0, 0.0, 9, stationary=True, calibration="paper"), "stationary=True"),
         (lambda: JDPBillboard(river(), 1.0, 0.0, 9, stationary=True, public_start=True), "stationary=True"),
         (lambda: LDPUserSide(river(), 1.0, users=9, randomizer="unary", stationary=True), "unary"),
+        (lambda: SDPShuffler(river(), 1.0, 1e-4, 400, stationary=True, calibration="paper"), "stationary=True"),
+        (lambda: SDPShuffler(river(), 1.0, 1e-4, 400, statistic="staged-reports", stationary=True), "stationary=True"),
         (lambda: JDPBillboard(LDPUserSide(river(), 1.0, users=9), 1.0, 0.0, 9, stationary=True), "LDPUserSide inside"),
     ],
 )
