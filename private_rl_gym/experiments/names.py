@@ -8,7 +8,9 @@ import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import private_rl_gym
@@ -40,35 +42,36 @@ class Named:
     @property
     def options(self) -> dict[str, inspect.Parameter]:
         """The options that a configuration can set, by name."""
-        return {name: parameter for name, parameter in self._parameters.items() if name not in self.reserved}
-
-    @property
-    def _parameters(self) -> dict[str, inspect.Parameter]:
-        """The parameters of its constructor, including those of parent classes that get the rest."""
-        options: dict[str, inspect.Parameter] = {}
-        for kind in inspect.getmro(self.kind):
-            if "__init__" not in kind.__dict__:
-                continue
-            parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
-            hints = _hints(kind.__init__)  # type: ignore[misc]
-            for parameter in parameters:
-                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                    annotation = hints.get(parameter.name, Any)
-                    options.setdefault(parameter.name, parameter.replace(annotation=annotation))
-            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-                break
-        options.pop("self", None)
-        return options
+        return {name: parameter for name, parameter in parameters_of(self.kind).items() if name not in self.reserved}
 
     def takes(self, option: str) -> bool:
         """Whether its constructor has such an option, reserved or not."""
-        return option in self._parameters
+        return option in parameters_of(self.kind)
 
     def check(self, options: Mapping[str, Any], where: str) -> None:
         """Refuse options that do not exist."""
         for name in options:
             if name not in self.options:
                 raise GridError(f"{where}: {self.name} has no option {name!r}. {nearest(name, self.options)}")
+
+
+@cache  # a stack is built for every run of an audit
+def parameters_of(kind: type) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a constructor, including those of parent classes that get the rest."""
+    options: dict[str, inspect.Parameter] = {}
+    for parent in inspect.getmro(kind):
+        if "__init__" not in parent.__dict__:
+            continue
+        parameters = inspect.signature(parent.__init__).parameters.values()  # type: ignore[misc]
+        hints = _hints(parent.__init__)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                annotation = hints.get(parameter.name, Any)
+                options.setdefault(parameter.name, parameter.replace(annotation=annotation))
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    options.pop("self", None)
+    return MappingProxyType(options)
 
 
 def _hints(function: Any) -> dict[str, Any]:
