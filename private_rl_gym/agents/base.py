@@ -21,7 +21,8 @@ from private_rl_gym.agents.watching import tell, watching
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.guarantee import Guarantee
-from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.entrance import BudgetExhausted
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 from private_rl_gym.wrappers.population import layers
 

@@ -13,7 +13,8 @@
 
 from __future__ import annotations
 
-from private_rl_gym.wrappers.boundary import Boundary, BudgetExhausted, Observer
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.entrance import BudgetExhausted, Observer
 from private_rl_gym.wrappers.episodes import BadRowsError, Episodes
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.ldp_per_step import LDPPerStep

@@ -1,27 +1,26 @@
-"""The base class of all billboards, which take in users and publish sums."""
+"""The base class of all billboards, which take in users and publish sums.
+
+* ``Boundary`` - what is published and guaranteed, and its saved states; users come by the entrance, ``Entrance``
+"""
 
 from __future__ import annotations
 
 import math
 import os
-import threading
 import uuid
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.memory import available_memory, in_bytes
 from private_rl_gym.planning.network import Layers
-from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.batches import Batches, Door, number_of_batches
@@ -30,55 +29,19 @@ from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import saving
 from private_rl_gym.wrappers.crowd import Crowd
-from private_rl_gym.wrappers.episodes import BadRowsError, read
-from private_rl_gym.wrappers.members import Members
-from private_rl_gym.wrappers.pace import Pacer
-from private_rl_gym.wrappers.population import (
-    TRANSPARENT,
-    BadUserError,
-    Population,
-    Recorder,
-    behind_closed_doors,
-    countable,
-    harmless,
-    layers,
-    plain_generator,
-    quietly,
-)
+from private_rl_gym.wrappers.entrance import Entrance, Observer
+from private_rl_gym.wrappers.population import TRANSPARENT, Population, countable, layers
 from private_rl_gym.wrappers.private_model import private_model
-from private_rl_gym.wrappers.sealed import Sealed
 from private_rl_gym.wrappers.summing import about_gradients
 
-__all__ = ["SUMS", "Boundary", "BudgetExhausted", "Observer"]
+__all__ = ["SUMS", "Boundary"]
 
 SUMS = 6
 """Arrays with a number for each cell that sums and releases take, without noise."""
 
 
-class BudgetExhausted(RuntimeError):  # noqa: N818 - a public name
-    """More users were requested than the boundary was built for. Nothing about them was released."""
-
-
-class Observer(Protocol):
-    """An auditor that looks inside a boundary. It is shown raw data, so no part of a learner may be an observer."""
-
-    def left(self, users: Trajectories | None, count: int) -> None:
-        """``count`` users have left. ``users`` is None if their episodes were not completed."""
-
-    def reported(self, vector: NDArray[np.int64]) -> None:
-        """The summed report of a group has arrived, where users noise their own reports."""
-
-
-class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
+class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
     """Sums what users contribute, and publishes the sums as its guarantee allows.
-
-    Users are met in two ways, which give the same sums for the same users and noise: agents call ``serve``, and other
-    learners call ``reset`` and ``step``, as in any Gymnasium environment. Those whose episodes are over are brought in
-    with ``ingest``. In all cases a user's reward is withheld
-    (``step`` returns 0.0, with ``info["withheld"]``). Of the rest of ``info``, only harmless keys are passed on.
-
-    A user counts from the moment she arrives. If her episode is refused, or abandoned by another ``reset`` or by
-    ``close``, she contributes nothing; where users noise their own reports, she sends an empty report with noise.
 
     A subclass defines what it publishes and guarantees (``design``), what happens to a user's contribution
     (``contribute``) and to the sums (``disclose``), the error of what is published (``law``), and where the noise that
@@ -111,7 +74,7 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         seed: int | None = None,
         secure: bool = False,
     ) -> None:
-        gym.Wrapper.__init__(self, env)
+        Entrance.__init__(self, env, seed, secure=secure)
         self._inner = self._find_inner(env)
         if self._inner is not None and reward_range is not None:
             raise ValueError(
@@ -135,19 +98,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             raise ValueError(f"stationary=True is for the {type(self._inner).__name__} inside, where users report.")
         self._growth, self._stationary = float(growth), bool(stationary)
         self._asked_statistic, self._apart = statistic, False
-        # One call at a time: two threads would publish the same noise on different sums.
-        self._lock: threading.RLock = threading.RLock()
         self._opened: Batches | None = None
-        self._recorder: Recorder | None = None  # of the current user of reset and step
-        self._arrived = 0  # users who have come
         self._saved: saving.Saved | None = None  # a state on disk that has not been continued yet
         self._identity = uuid.uuid4().hex
-        self._ask: Ask | None = None
-        self._observers: list[Observer] = []
-        self._pacer = Pacer()
-        self._members = Members()  # who came with an id
-        self._order = NoiseSource(seed, secure=secure, role="order")
-        self._told = False  # whether the warning about withheld rewards was given
 
     def _find_inner(self, env: gym.Env[Any, Any]) -> Boundary | None:
         """The boundary that this one is put around, or None. Raises ValueError if the combination makes no sense."""
@@ -417,12 +370,6 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
             return self._batches.batch
 
     @property
-    def users_left(self) -> int | None:
-        """Number of users who may still come; None for any number."""
-        self._require_outermost()
-        return None if self.users is None else self.users - self._arrived
-
-    @property
     def users_to_release(self) -> int:
         """Number of users who have to come until the next release."""
         self._require_outermost()
@@ -467,302 +414,9 @@ class Boundary(Sealed, Door, gym.utils.RecordConstructorArgs):
         timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
         return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 
-    # Users -----------------------------------------------------------------------------------------------------------
-
-    @property
-    def ask(self) -> Ask | None:
-        """The request to users who come by ``reset`` from now on; the last request, unless another one was set.
-
-        A user answers the request that she came with: one that was made while she walked could depend on her steps.
-        """
-        return self._ask
-
-    @ask.setter
-    def ask(self, ask: Ask | None) -> None:
-        self._require_outermost()
-        self._ask = self.statistic.checked(ask)
-
-    def serve(
-        self,
-        policy: Policy | ArrayLike,
-        users: int | NDArray[np.float64] = 1,
-        ask: Ask | None = None,
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> int:
-        """Let users run a policy. Agents meet users only through this method.
-
-        Args:
-            policy: The policy that they run.
-            users: Number of users, or their tapes ``[user, uniform]`` where the environment has tapes.
-            ask: The request to them besides running the policy; by default the last request.
-            rng: The generator for actions of a stochastic policy: one of numpy's generators, owned by the agent.
-
-        Returns:
-            The number of users served, and nothing about them.
-        """
-        self._require_outermost()
-        self.population.require_present()
-        plain = self.population.policy(policy)
-        if not plain.deterministic:
-            if rng is None:
-                raise ValueError(
-                    "A stochastic policy draws its actions from rng=, a generator that belongs to the agent."
-                )
-            rng = plain_generator(rng)
-        asked = self._ask if ask is None else self.statistic.checked(ask)
-        given = None if isinstance(users, int | np.integer) else self.population.tapes(users)
-        count = positive_integer(users, "users", "users to serve") if given is None else len(given)
-        with self._lock:
-            self._admit(count)
-            self._ask = asked
-            with self._pacer.of(count):
-                behind_closed_doors(partial(self._let_in, plain, given, count, rng))
-        return count
-
-    def _let_in(
-        self, policy: Policy, given: NDArray[np.float64] | None, count: int, rng: np.random.Generator | None
-    ) -> None:
-        """Let users come, run the policy and leave. No code of the learner runs while a user is here."""
-        population, before, refused = self.population, self._batches.gone, None
-        try:
-            for start in range(0, count, population.chunk):
-                here = min(population.chunk, count - start)
-                if isinstance(population, Crowd):
-                    seeds = None if given is None else given[start : start + here]
-                    episodes, problem = population.run_all(policy, here, seeds, rng)
-                    refused = problem or refused  # who was refused is in them, with no steps
-                    self._leave(episodes, here, self._ask)
-                    continue
-                uniforms = None if policy.deterministic or rng is None else rng.random((here, population.horizon))
-                tapes = None if given is None else given[start : start + here]
-                if population.compiled:
-                    tapes = population.next_users(here) if tapes is None else tapes
-                    assert tapes is not None  # noqa: S101 - compiled users have tapes
-                    self._leave(population.run(policy, tapes, uniforms), here, self._ask)
-                    continue
-                for user in range(here):
-                    tape = None if tapes is None else tapes[user]
-                    own = None if uniforms is None else uniforms[user]
-                    trajectory, problem = quietly(partial(population.walk, policy, tape, own))
-                    refused = problem or refused  # the others are served as if nothing had happened
-                    self._leave(trajectory, 1, self._ask)
-        finally:  # users who did not finish, for instance after an interrupt, leave here
-            missing = count - (self._batches.gone - before)
-            if missing:
-                self._leave(None, missing, self._ask)
-        if refused is not None:
-            raise refused
-
-    def _leave(self, users: Any, count: int, ask: Ask | None) -> None:
-        """Let users leave, and sum what they contribute in answer to what they were asked when they came."""
-        if self._is_broken:
-            return
-        for observer in self._observers:
-            observer.left(users, count)
-        self._batches.receive(users, count, ask)
-
-    def ingest(
-        self,
-        episodes: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        bad_rows: Literal["refuse", "empty"] = "refuse",
-        ask: Ask | None = None,
-    ) -> int:
-        """Take in users whose episodes are over, in place of serving them.
-
-        They count as served users do, in batches that they are put into in random order, because the order of a table
-        may depend on what is in it. An episode that ended before the horizon waits in the absorbing state, as in the
-        environment loop; one that is longer is cut. Ids are compared here and never leave: a user who has come before
-        is refused. A table belongs to the experimenter, so errors may say how many of its rows are bad.
-
-        Privacy:
-            The guarantee of this boundary, for replacing one user of a table with all her rows. Users whom ``serve``
-            met have no id, so nobody may be both served and brought in. Proof: docs/proofs/ingest.md.
-
-        Args:
-            episodes: ``Episodes`` of arrays, or a table with a row for each step (Arrow, pandas, or a mapping of
-                columns) with user, stage, state, action, reward and next_state, or a Minari data set.
-            columns: The table's own names for these columns, such as ``{"user": "patient"}``.
-            bad_rows: Whether rows that no trajectory can be made of are refused, with all others; or their users
-                count and contribute nothing (``"empty"``), as users do who are refused while they are served.
-            ask: The request that they answer; by default the last request.
-
-        Returns:
-            The number of users in the table, and nothing else about them.
-        """
-        self._require_outermost()
-        if bad_rows not in ("refuse", "empty"):
-            raise ValueError(f"bad_rows is {bad_rows!r}: choose 'refuse', or 'empty' for users who contribute nothing.")
-        if self.statistic.name not in ("tabular", "reports"):
-            raise ValueError(
-                f"This {type(self).__name__} sums {self.statistic.name} statistics, which need users who run the "
-                "learner's policy: build it with statistic='tabular' or 'reports'."
-            )
-        asked = self._ask if ask is None else self.statistic.checked(ask)
-        with self._lock:
-            return behind_closed_doors(partial(self._bring_in, episodes, columns, asked, strict=bad_rows == "refuse"))
-
-    def _bring_in(self, episodes: Any, columns: Mapping[str, str] | None, ask: Ask | None, *, strict: bool) -> int:
-        """Admit the users of a table, all or none, and let them leave in random order."""
-        finished = read(episodes, self.population, columns)
-        if strict and finished.problem is not None:
-            raise BadRowsError(
-                f"{finished.problem}. Nothing was taken. (This is about users: it is for whoever owns the table.) Mend "
-                "these rows, or let their users count and contribute nothing, with bad_rows='empty'."
-            )
-        count, came = len(finished), self._members.digests(finished.ids)
-        twice = self._members.known(came) + len(came) - len(set(came))
-        if twice:
-            raise BadRowsError(
-                f"{twice:,} of {count:,} users have come before, or are in the table twice. Nothing was taken, because "
-                "the promise is for users who come once. (This is about users: it is for whoever owns the table.)"
-            )
-        if not count:
-            return 0
-        order = self._order.generator.permutation(count)
-        self._admit(count)
-        self._members.add(came)
-        self._ask, before = ask, self._batches.gone
-        with self._pacer.of(count):
-            try:
-                for group, whole in finished.groups(order, self.population.chunk):
-                    self._leave(finished.of(group) if whole else None, len(group), ask)
-            finally:
-                missing = count - (self._batches.gone - before)
-                if missing:
-                    self._leave(None, missing, ask)
-        return count
-
-    @property
-    def _is_broken(self) -> bool:
-        """Whether an environment failed for a whole group of users, so that one of them would change all their sums."""
-        return isinstance(self.population, Crowd) and self.population.broken
-
-    def _require_whole(self) -> None:
-        if self._is_broken:
-            raise RuntimeError(
-                "The environment failed while it held many users at once, and one of them may have stopped the others: "
-                "nothing more is published here. What was published keeps its promise. Mend the environment, or "
-                "register it without a vector entry point, so that users are met apart."
-            )
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet the next user. The seed is passed to the environment; privacy noise is never seeded again."""
-        with self._lock:
-            self._require_outermost()
-            self.population.require_present()
-            self.population.check_options(options)
-            self._admit(1)
-            return behind_closed_doors(partial(self._meet, seed, options))
-
-    def _meet(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        """Meet a user who has been counted. If she cannot be met, she leaves and contributes nothing."""
-        recorder = self._recorder = Recorder(self.population, self._ask)
-
-        def meet() -> tuple[Any, dict[str, Any]]:
-            observation, info = self.population.meet(seed, options)
-            recorder.begin(observation)
-            return observation, info
-
-        seen, problem = quietly(meet)
-        if seen is None or problem is not None:
-            self._dismiss()
-            raise problem or BadUserError("There is no user.")
-        return seen
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take one step of the current user. Her reward stays inside the boundary."""
-        with self._lock:
-            self._require_outermost()
-            number = self.population.action_of(action)
-            if self._recorder is None:
-                raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
-            self._tell_of_withheld_rewards()
-            observation, terminated, truncated, info = behind_closed_doors(partial(self._go, number, self._recorder))
-            return observation, 0.0, terminated, truncated, info | {"withheld": True}
-
-    def _go(self, number: int, recorder: Recorder) -> tuple[Any, bool, bool, dict[str, Any]]:
-        """Let the user take an action, and leave if her episode is over."""
-        population = self.population
-
-        def go() -> tuple[Any, bool, bool, dict[str, Any]]:
-            observation, reward, terminated, truncated, info = population.env.step(population.env_action(number))
-            ended = bool(terminated or truncated)
-            recorder.step(number, observation, reward, ended=ended)
-            late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
-            return observation, bool(terminated), bool(truncated) or late, harmless(info)
-
-        seen, problem = quietly(go)
-        if seen is None or problem is not None:
-            self._dismiss()
-            raise problem or BadUserError("There is no user.")
-        if not recorder.open:
-            self._recorder = None
-            self._leave(recorder.trajectory, 1, recorder.ask)
-        return seen
-
-    def _tell_of_withheld_rewards(self) -> None:
-        """Warn, once for each boundary, that rewards are withheld: zeros are not for training or evaluation."""
-        if self._told:
-            return
-        self._told = True
-        warnings.warn(
-            f"{type(self).__name__} withholds rewards: step() returns 0.0 in their place, and every episode spends a "
-            "user. Let learners that act on rewards train on board.private_model(), or use LDPPerStep; evaluate them "
-            "on the environment itself.",
-            stacklevel=3,
-        )
-
-    def _admit(self, users: int) -> None:
-        """Admit all of these users, or none. A user who is still in her episode leaves and contributes nothing."""
-        self._require_whole()
-        if self.users is not None and self._arrived + users > self.users:
-            raise BudgetExhausted(
-                f"{users} more after {self._arrived} users: this boundary was built for {self.users}. Nothing was "
-                "released. Build it for as many users as will come, with users=."
-            )
-        self._touch()
-        self._dismiss()
-        self._arrived += users
-
-    def _dismiss(self) -> None:
-        """Let the current user, if there is one, leave before the end of her episode."""
-        if self._recorder is not None:
-            ask, self._recorder = self._recorder.ask, None
-            self._leave(None, 1, ask)
-
-    def close(self) -> None:
-        """Close the environment. A user who is in the middle of her episode leaves."""
-        with self._lock:
-            self._dismiss()
-        super().close()
-
-    @property
-    def pace(self) -> float | None:
-        """Seconds that ``serve`` takes for each user, whatever she does; None for no waiting.
-
-        The time that users take reveals something about them. With a pace well above that time, ``serve`` returns
-        when so many seconds for each user are over; if users take longer, it waits for the next multiple and warns.
-        """
-        return self._pacer.seconds
-
-    @pace.setter
-    def pace(self, seconds: float | None) -> None:
-        self._pacer.set(seconds)
-
-    # For experimenters, who may see what lies inside -----------------------------------------------------------------
-
-    def invite(self, users: Any) -> None:
-        """Let the users with these tapes come next, in this order, by ``serve`` or by ``reset``."""
-        self._require_outermost()
-        self.population.invite(users)
-
     def observe(self, observer: Observer) -> None:
         """Show an auditor all users and reports from now on. This is raw data, which no learner may see."""
-        self._require_outermost()
-        self._observers.append(observer)
+        super().observe(observer)
         if self._inner is not None:
             self._inner._observers.append(observer)
 

@@ -259,7 +259,7 @@ def test_pictures_stay_inside(make):
     assert "RiverSwim" in board.unwrapped.render()
 
 
-@every_board
+@pytest.mark.parametrize("make", [make for name, make in BOARDS.items() if "pooled" not in name])
 def test_a_release_is_a_model_to_train_on(make):
     board = make(river())
     assert board.private_model().model.n_states == S  # even before anybody came
