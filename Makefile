@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo frontier reproduce audit test test-all lint types imports docs bench bench-peers clean
 
@@ -24,11 +25,14 @@ reproduce: $(VENV)/.demo  ## Run the built-in grids, one for each paper; first f
 audit: $(VENV)/.demo  ## Audit every boundary, mechanism and calibration at four epsilons; fail if chance does not explain the alarms.
 	$(BIN)/private-rl-gym audit --all --runs 2000 --out audits
 
-test: $(VENV)/.dev lint types imports  ## Run what belongs before every commit: lint, types, contracts, quick tests.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+# One long task beside the tests, so that no core waits for it.
+test: lint imports  ## Run what belongs before every commit: lint, types, contracts, quick tests.
+	@$(MAKE) --no-print-directory types & beside=$$!; \
+	$(PYTEST) -m "not slow"; tests=$$?; wait $$beside && exit $$tests
 
-test-all: docs  ## Run what takes longer: learners, audits, attacks, kills, Dask, the docs' code, the site.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
+test-all: $(VENV)/.dev  ## Run what takes longer: learners, audits, attacks, kills, Dask, the docs' code, the site.
+	@$(MAKE) --no-print-directory docs & beside=$$!; \
+	$(PYTEST) -m slow --durations=30; tests=$$?; wait $$beside && exit $$tests
 
 lint: $(VENV)/.dev  ## Check style and formatting.
 	$(BIN)/ruff check .

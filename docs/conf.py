@@ -16,7 +16,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "formulas",
     "sphinx_copybutton",
     "environment_pages",
     "boundary_pages",
@@ -35,3 +35,5 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_theme = "furo"
 html_title = "private_rl_gym"
 html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
+html_math_renderer = "mathml"

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from latex2mathml.converter import convert
 
 import private_rl_gym
 from private_rl_gym.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES = [page for page in PAGES if not {"_build", "environments"} & set(page.parts)]
+PAGES = [page for page in PAGES if not {"_build", "environments", "generated"} & set(page.parts)]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(r"#\s+(-?\d[\d_]*(?:\.(?P<digits>\d+))?|True|False)(?:$|[:,;])")
 
@@ -43,6 +44,18 @@ def run(source, names):
             assert round(float(value), digits) == number, ast.unparse(statement)
             compared += 1
     return compared
+
+
+def test_formulas_are_drawn_by_the_browser_itself():
+    """As MathML: the site works from disk, without a network."""
+    formula = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$([^$\n]+?)\$", re.DOTALL)
+    found = [
+        convert(display or inline)
+        for page in PAGES
+        for display, inline in formula.findall(re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL))
+    ]
+    assert len(found) > 1_000
+    assert not [text for text in found if re.search(r"\\[A-Za-z]", text)]  # no command is left as it was written
 
 
 @pytest.mark.slow
