@@ -331,6 +331,8 @@ TABLES = (
 """The bounds of table 1 of DP-UCBVI and of table I of SDP-PE.
 
 PUCB's row is as that table has it: sqrt(S) larger than PUCB's own theorem 4, which ``pucb_regret`` is.
+
+:meta hide-value:
 """
 
 
