@@ -20,6 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "environment_pages",
     "boundary_pages",
+    "paper_pages",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}

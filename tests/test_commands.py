@@ -59,6 +59,17 @@ def test_a_sweep_names_its_figure_and_goes_on_where_it_was(swept):
     assert "6 cells, 2 to run" in more.stderr
 
 
+@pytest.mark.parametrize("environment", ["RiverSwim", "FrozenLake-v1"])
+def test_train_says_what_the_agent_warns_of(environment):
+    horizon = ["--set", "environment.horizon=3"] if environment == "RiverSwim" else ["--horizon", "3"]
+    few = ["--env", environment, *horizon, "--agent", "sdppe", "--boundary", "open", "--users", "60"]
+    said = " ".join(run("train", *few).stdout.split())
+    assert "nothing will be eliminated" in said
+    assert "nothing will be eliminated" in json.loads(run("train", *few, "--json").stdout)["warnings"][0]
+    enough = ["--agent", "ucbvi", "--boundary", "open", "--users", "20"]
+    assert "warning" not in run("train", *enough).stdout
+
+
 @pytest.mark.slow
 def test_tables_plots_and_records_are_shown(swept, tmp_path):
     grid, store, _ = swept

@@ -27,9 +27,10 @@ class DPUCBVI(Optimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard`` (the central privatizer), ``LDPUserSide`` (the local one), or any other board.
-        constants: ``"theory"`` for algorithm 1 as printed, where E is four times the release's error bound at beta / 3;
-            ``"practical"`` for ``bonus_scale`` times the first two terms, with counts below twice their noise treated
-            as unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+        constants: ``"theory"`` for algorithm 1 as printed, where E is four times the largest error bound at beta / 3 of
+            the releases so far (the paper has one E for all of them); ``"practical"`` for ``bonus_scale`` times the
+            first two terms, with counts below twice their noise treated as unknown, a margin of ``noise_scale`` times
+            the noise's standard deviation, and counts projected at E = 0, so that they are not raised.
         bonus_scale: The multiplier of a practical bonus.
         noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -51,14 +52,13 @@ class DPUCBVI(Optimist):
         check_multiplier("bonus_scale", bonus_scale, "the bonus")
         check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
         self.constants, self.bonus_scale, self.noise_scale = constants, bonus_scale, noise_scale
+        self._largest_error = 0.0
         super().__init__(policy, env, **options)
 
     def plan(self, release: Release) -> Policy:
         """Lines 4 to 14 of algorithm 1."""
         if self.constants == "theory":
-            E = 4.0 * release.error_bound(
-                self.beta / 3.0
-            )  # the projection assumes that counts are within E / 4: lemma 5.4
+            E = self._error(release)
             m, n = project_counts(release.m, release.n, E)
             self._plan = theorem_plan(n, m, release.r, self.iota, E, self._plan)
         else:
@@ -68,6 +68,31 @@ class DPUCBVI(Optimist):
                 n, m, release.r, self.iota, self.bonus_scale, self.noise_scale * noise, 2.0 * noise
             )
         return self._plan.policy
+
+    def _error(self, release: Release) -> float:
+        """E of all releases so far; the projection assumes that counts are within E / 4 (lemma 5.4).
+
+        Algorithm 1 has one E. Bounds of single releases rise and fall: a tree needs few sums after 2^j batches.
+        """
+        self._largest_error = max(self._largest_error, 4.0 * release.error_bound(self.beta / 3.0))
+        return self._largest_error
+
+    def prepare(self) -> None:
+        """Forget the values and the errors of another environment."""
+        super().prepare()
+        self._largest_error = 0.0
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The values of the current plan, and E."""
+        return {**super().state(), "error": np.array(self._largest_error)}
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Restore a saved plan, and E with it."""
+        error = arrays.get("error", np.array(0.0))
+        if error.shape != () or error.dtype != np.float64 or not 0.0 <= error < np.inf:
+            raise ValueError("The saved plan is damaged: its bound on the error of counts is no number.")
+        super().set_state({name: array for name, array in arrays.items() if name != "error"})
+        self._largest_error = float(error)
 
     def plan_offline(self, release: Release, *, stationary: bool) -> Policy:
         """The same counts and the same bonus, subtracted; with ``stationary`` pooled over stages."""

@@ -214,7 +214,10 @@ class SDPPE(BatchedAgent):
         model.transitions[h, :S, :, :S] = P
         model.transitions[h, :S, :, S] = np.maximum(0.0, 1.0 - P.sum(axis=-1))
         model.transitions[h, S, :, S] = 1.0
-        model.rewards[h, :S] = np.where(rare.all(axis=-1), 0.0, np.clip(batch.r[h] / np.maximum(n, 1.0), 0.0, 1.0))
+        rewards = np.clip(batch.r[h] / np.maximum(n, 1.0), 0.0, 1.0)
+        if self.constants == "practical":  # of hardly any visits they are noise; algorithm 3 estimates them all
+            rewards = np.where(rare.all(axis=-1), 0.0, rewards)
+        model.rewards[h, :S] = rewards
         return rare
 
     def _width(self, batch: Release, users: int) -> float:
@@ -250,7 +253,8 @@ class SDPPE(BatchedAgent):
 class APEVE(SDPPE):
     """The non-private algorithm behind SDPPE: the same elimination, for exact counts.
 
-    Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022.
+    Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022. Its stages double
+    as SDPPE's do, so that both can be compared; stage k of that paper has about K^(1 - 2^-k) users.
     """
 
     private = False

@@ -191,7 +191,7 @@ def train(
         rows["saved"] = str(save)
     if out is not None:
         rows["record, curve, figure"] = str(out)
-    _print_pairs(rows)
+    _print_pairs({**rows, **_warned(about)})
 
 
 def _train_foreign(
@@ -242,7 +242,12 @@ def _train_foreign(
     rows["time"] = f"{seconds:.1f} s"
     rows |= {"saved": str(save)} if save is not None else {}
     rows |= {"record": str(paths[0]), "curve": str(paths[1]), "figure": str(paths[2])} if paths else {}
-    _print_pairs(rows)
+    _print_pairs({**rows, **_warned(about)})
+
+
+def _warned(about: dict[str, Any]) -> dict[str, str]:
+    """A row for what the agent warned of; records of older versions say nothing of it."""
+    return {"warning": " ".join(about["warnings"])} if about.get("warnings") else {}
 
 
 def _numbers(text: str | None, where: str) -> Any:
@@ -428,6 +433,7 @@ def show(
             "regret": f"{about['regret']:,.1f} of at most {about['optimal_value'] * config['users']:,.1f}",
             "best policy loses": f"{about['deployed_gap']:.4f} a user",
             "package": about["package"],
+            **_warned(about),
         }
     )
     curve = Table(box=box.SIMPLE_HEAD, pad_edge=False)

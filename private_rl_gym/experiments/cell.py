@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -17,14 +18,37 @@ from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.regret import stretches
 from private_rl_gym.planning.policy import Policy
 
-__all__ = ["build", "run_cell", "train_cell"]
+__all__ = ["build", "heard", "run_cell", "train_cell"]
 
 POINTS = 200
 """Number of points of a stored curve, on a logarithmic grid; the last point is the exact number of users."""
 
 
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect the sentences of user warnings, each once, in place of printing them."""
+    sentences: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        shown = warnings.showwarning
+
+        def hear(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, UserWarning):
+                shown(message, category, *where, **more)
+            elif str(message) not in sentences:
+                sentences.append(str(message))
+
+        warnings.showwarning = hear
+        yield sentences
+
+
 def build(cell: Cell) -> Agent:
     """Build the seeded agent with its boundary and environment; raises an error if the configuration is wrong."""
+    with heard():
+        return _build(cell)
+
+
+def _build(cell: Cell) -> Agent:
     env = gym.make(cell.environment.name, **cell.environment.options)
     env.unwrapped.reset(seed=cell.stream("environment"))
     kind: type[Agent] = AGENTS[cell.agent.name].kind
@@ -35,7 +59,7 @@ def build(cell: Cell) -> Agent:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what printed constants really cost is in the ledger
         board = wrapper.kind(env, users=cell.users, **options)
-        return kind("TabularPolicy", board, seed=cell.stream("agent"), **cell.agent.options)
+    return kind("TabularPolicy", board, seed=cell.stream("agent"), **cell.agent.options)
 
 
 def run_cell(cell: Cell) -> Record:
@@ -44,10 +68,12 @@ def run_cell(cell: Cell) -> Record:
 
 
 def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Record, Agent]:
-    """Let the agent learn from all users, one release at a time, and compare every policy with the true model."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        agent = build(cell)
+    """Let the agent learn from all users, one release at a time, and compare every policy with the true model.
+
+    The record has the agent's warnings, such as that too few users come for it to learn anything.
+    """
+    with heard() as sentences:
+        agent = _build(cell)
         board = agent.board
         assert board is not None  # noqa: S101 - it was built with one
         model = board.unwrapped.model  # type: ignore[attr-defined]
@@ -82,6 +108,7 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
         "regret": float(regret[-1]),
         "last_gap": gap,
         "deployed_gap": deployed,
+        "warnings": sentences,
         **({} if cell.alpha is None else {"mistakes": mistakes}),
     }
     return Record(cell.key, about, marks, regret, noise), agent

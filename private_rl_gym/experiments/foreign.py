@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import inspect
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.experiments.cell import heard
 from private_rl_gym.experiments.drawing import new_axes, save
 from private_rl_gym.experiments.names import AGENTS, ENVIRONMENTS, GridError, Named, imported
 from private_rl_gym.experiments.regret import served
@@ -160,9 +160,9 @@ def train_foreign(
     if boundary.takes("seed"):
         chosen["seed"] = streams[1]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with heard():  # what printed constants really cost is in the ledger
             board: Boundary = boundary.kind(env, users=users, **chosen)
+        with heard() as sentences:
             agent: Agent = kind.kind("TabularPolicy", board, seed=streams[2], **config["agent"]["options"])
             _ = board.release  # refused here, if it does not fit into memory
     except (TypeError, ValueError, MemoryError) as error:
@@ -193,6 +193,7 @@ def train_foreign(
         "guarantee": str(guarantee),
         "reward_range": [board.population.rewards.low, board.population.rewards.high],
         **numbers,
+        "warnings": sentences,
     }
     return Run(about, "return" if truth is None else "regret", curve, agent)
 

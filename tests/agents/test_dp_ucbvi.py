@@ -1,11 +1,15 @@
 """Algorithm 1 of DP-UCBVI against a numpy twin, straight from the paper."""
 
+import gymnasium as gym
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from private_rl_gym.agents import DPUCBVI
 from private_rl_gym.agents.dp_ucbvi import practical_plan, theorem_plan
 from private_rl_gym.planning.solve import Plan
+from private_rl_gym.wrappers import JDPBillboard
 from tests.strategies import seeds
 
 
@@ -95,3 +99,26 @@ def test_the_practical_plan_is_what_it_says(seed, scale, noise, unknown_below):
     n, m, r = problem(seed, scale)
     plan = practical_plan(n, m, r, 2.0, 0.3, noise, unknown_below)
     np.testing.assert_allclose(plan.q, practical_twin(n, m, r, 2.0, 0.3, noise, unknown_below), rtol=1e-6, atol=1e-6)
+
+
+def test_the_error_in_the_bonus_never_falls_where_that_of_releases_does(tmp_path):
+    env = gym.make("PrivateRL/RiverSwim-v0", horizon=2, n_states=3)
+    board = JDPBillboard(env, 1.0, 0.0, 12, counting="binary-tree", noise="laplace", seed=0)
+    agent = DPUCBVI("TabularPolicy", board, constants="theory", seed=0)
+    stated, used = [], []
+    while board.users_left:
+        _ = agent.policy
+        stated.append(4.0 * board.release.error_bound(agent.beta / 3.0))
+        used.append(float(agent.state()["error"]))
+        agent.meet(1)
+    assert stated != sorted(stated)  # a binary tree: eight users are one sum, seven are three
+    assert used == np.maximum.accumulate(stated).tolist()
+    agent.save(tmp_path / "agent")
+    assert DPUCBVI.load(tmp_path / "agent").state()["error"] == used[-1]
+
+
+def test_an_error_that_is_none_is_not_restored():
+    agent = DPUCBVI("TabularPolicy")
+    for error in (np.array(-1.0), np.array(np.inf), np.array([1.0]), np.array(1)):
+        with pytest.raises(ValueError, match="no number"):
+            agent.set_state({"error": error})

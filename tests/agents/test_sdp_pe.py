@@ -250,6 +250,16 @@ def test_what_is_rare_in_crude_exploration_stays_so_in_fine():
     assert (~agent.rare).sum() > 0
 
 
+def test_rewards_of_pairs_whose_successors_are_all_rare_are_estimated_as_in_algorithm_3():
+    board = open_board(garnet(horizon=2, n_states=2), 4_000)
+    agent = SDPPE("TabularPolicy", board, constants="theory", first_stage=10, seed=0)
+    run(agent)
+    _ = agent.policy
+    lost = agent.rare.all(axis=-1)
+    assert lost.any()
+    assert (agent.refined.rewards[:, :2][lost] > 0).any()
+
+
 def test_around_exact_sums_it_is_its_parent():
     found = []
     for kind in (SDPPE, APEVE):
