@@ -43,6 +43,7 @@ def test_the_table_for_a_person(monkeypatch):
         assert part in done.output
 
 
+@pytest.mark.slow
 def test_numbers_for_machines():
     found = rows("--users", "50000", "--delta", "1e-6")
     best = found["JDP", "matrix-factorization, gaussian"]

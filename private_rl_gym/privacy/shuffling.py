@@ -163,15 +163,12 @@ def _composed(bits: int, bias: float, moved: int) -> Any:
 
 @lru_cache(maxsize=256)
 def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
-    """The least number of fair bits for this budget, to a thousandth."""
+    """The least number of fair bits for this budget, to within a thousandth of epsilon."""
     guess = 4.0 * 2.0 * moved / gaussian_mu(epsilon, delta) ** 2  # the number for Gaussian noise of that variance
     if guess > MOST_BITS:
         raise _too_many_bits(epsilon, guess)
 
-    def enough(bits: float) -> bool:
-        return shuffled_epsilon(math.ceil(bits), 0.5, moved, delta) <= epsilon
-
-    return math.ceil(_least(enough, max(1.0, guess), math.inf))
+    return math.ceil(_least(lambda bits: shuffled_epsilon(math.ceil(bits), 0.5, moved, delta), epsilon, guess))
 
 
 def _too_many_bits(epsilon: float, bits: float) -> ValueError:
@@ -182,23 +179,35 @@ def _too_many_bits(epsilon: float, bits: float) -> ValueError:
 
 @lru_cache(maxsize=4096)
 def _least_bias(bits: int, moved: int, epsilon: float, delta: float) -> float:
-    """The least bias of ``bits`` bits for this budget, to a thousandth; one half is enough."""
+    """The least bias of ``bits`` bits for this budget, to within a thousandth of epsilon; one half is enough."""
     fair = _least_fair_bits(moved, epsilon, delta)
     # The bias whose variance is that of the least fair bits: p (1 - p) N = M / 4.
     guess = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - fair / bits)))
-    return _least(lambda bias: shuffled_epsilon(bits, bias, moved, delta) <= epsilon, guess, 0.5)
+    return _least(lambda bias: shuffled_epsilon(bits, bias, moved, delta), epsilon, guess, 0.5)
 
 
-def _least(enough: Callable[[float], bool], guess: float, most: float) -> float:
-    """The least number for which ``enough`` is true, to a thousandth; it is true for larger ones, and for ``most``."""
-    low, high = 0.995 * guess, min(guess, most)
-    while high < most and not enough(high):
-        low, high = high, min(most, high * 1.02 if high < 1.1 * guess else high * 1.5)
-    while low > 1e-9 and enough(low):
-        low, high = low / 1.1, low
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+def _least(epsilon_at: Callable[[float], float], epsilon: float, guess: float, most: float = math.inf) -> float:
+    """A number with at most this epsilon, and at most 4 / 10,000 less, or the least to a thousandth if there is none.
+
+    ``most`` has at most this epsilon, and larger numbers have less. Secants in logarithms find it in a few steps: an
+    epsilon falls about as the square root of the number grows.
+    """
+    low, high, slope = 0.0, most, -0.5
+    x, before = min(max(guess, 1e-12), most), None
+    while x < most and high > 1.001 * low:
+        there = epsilon_at(x)
+        low, high = (low, x) if there <= epsilon else (x, high)
+        if (1.0 - 4e-4) * epsilon <= there <= epsilon:
+            break
+        point = (math.log(x), math.log(there)) if 0.0 < there < math.inf else None
+        if point is not None and before is not None and point[0] != before[0]:
+            slope = min(-0.1, (point[1] - before[1]) / (point[0] - before[0]))
+        if point is None:
+            x *= 1.5
+        else:
+            x, before = x * math.exp((math.log((1.0 - 2e-4) * epsilon) - point[1]) / slope), point
+        if not low < x < high:  # a step beyond what is known
+            x = math.sqrt(low * high) if low > 0.0 and high < math.inf else (high / 1.5 if low == 0.0 else low * 1.5)
     return high
 
 

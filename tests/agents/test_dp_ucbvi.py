@@ -58,6 +58,7 @@ def test_it_is_the_papers(seed, scale, E, capped):
     np.testing.assert_allclose(plan.q, twin(n, m, r, 2.0, E, top), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(seeds)
 def test_names_of_states_do_not_matter(seed):
     n, m, r = problem(seed, 1e12)

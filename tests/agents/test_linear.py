@@ -57,6 +57,7 @@ def gaps(agent, users):
     return np.diff(learn_with_regret(agent, users), prepend=0.0)
 
 
+@pytest.mark.slow
 @given(numbers, st.booleans(), st.booleans(), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_planning_is_what_the_algorithm_says(seed, staged, evaluate, signed):

@@ -67,6 +67,7 @@ def test_bad_input_gets_a_sentence(build, kind, sentence):
         build()
 
 
+@pytest.mark.slow
 def test_the_script_of_the_guide_differs_in_two_lines_and_runs(tmp_path, monkeypatch):
     """Before and after, as they stand on the page; here with few users."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "stable-baselines3.md").read_text()

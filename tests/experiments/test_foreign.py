@@ -103,6 +103,7 @@ def test_where_the_truth_is_known_regret_is_told(folder):
     assert lake["regret"] <= 50 * lake["optimal_value"] + 1e-9
 
 
+@pytest.mark.slow
 def test_a_record_a_curve_and_a_figure_as_a_sweep_leaves_them(folder):
     done = run("--users", "40", "--set", "environment.horizon=12", "--out", "river")
     assert done.exit_code == 0, done.output

@@ -58,6 +58,7 @@ def drawn(tmp_path_factory):
     return grid, summarize(store.read(grid.cells)), folder, draw_all(grid, store, folder)
 
 
+@pytest.mark.slow
 def test_the_table_has_its_columns_and_a_row_for_each_curve(drawn):
     grid, curves, folder, _ = drawn
     text = (folder / "table.csv").read_text()

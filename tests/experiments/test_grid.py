@@ -151,7 +151,9 @@ def test_what_cannot_be_built_is_said_before_anything_runs(change, word):
         check(grid(**change))
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "frontier" else name for name in BUILT_IN]
+)
 def test_built_in_grids_can_be_run(name):
     found = read_grid(name)
     check(found)

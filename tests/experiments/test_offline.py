@@ -71,6 +71,7 @@ def test_states_and_treatments_have_names():
 # Learning from it ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_at_epsilon_1_the_policy_is_better_than_the_doctors_in_nine_of_ten_seeds():
     """Pooled over stages, and by stage."""
     for stationary in (True, False):
@@ -193,6 +194,7 @@ def test_a_file_becomes_a_policy_a_ledger_and_a_report(files, file):
         assert b"P0000" not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_names_ranges_and_boundaries_are_options(files):
     table = pa.table(Cohort.table(3_000))
     renamed = table.rename_columns(["patient", *table.column_names[1:]])

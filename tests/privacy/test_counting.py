@@ -90,6 +90,7 @@ def test_blt_coefficients_and_closed_forms(steps):
     np.testing.assert_allclose(matrix_of(MatrixFactorization, steps, "gaussian"), B, atol=1e-9)
 
 
+@pytest.mark.slow
 @every_mechanism
 @pytest.mark.parametrize("steps", [1, 2, 5, 16, 21])
 def test_spread_is_that_of_the_streaming_code(mechanism, law, steps):

@@ -272,6 +272,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_replacing_one_user_and_fresh_for_every_batch():
     """Standard deviations of 2,000 numbers are within 8 % of what is stated with 5 deviations to spare."""
     board, exact = jdp(cart(), users=300), OpenBillboard(cart(), users=300, batch_size=20)

@@ -118,6 +118,7 @@ def river():
     return gym.make("PrivateRL/RiverSwim-v0", horizon=H, n_states=S)
 
 
+SDP = pytest.param("sdp", marks=pytest.mark.slow)  # every size of batch is calibrated
 BOARDS = {
     "open": lambda **o: OpenBillboard(river(), 400, stationary=True, **o),
     "jdp": lambda **o: JDPBillboard(river(), 2.0, 1e-6, 400, stationary=True, **o),
@@ -170,7 +171,7 @@ def test_learners_of_counts_learn_much_more_from_pooled_ones(cls):
     assert regret(batch_size=50, growth=0.1, stationary=True) < 0.6 * regret(batch_size=100)
 
 
-@pytest.mark.parametrize("name", ["open", "jdp", "ldp", "sdp", "jdp around ldp"])
+@pytest.mark.parametrize("name", ["open", "jdp", "ldp", SDP, "jdp around ldp"])
 def test_pooled_counts_say_that_they_are(name):
     board = BOARDS[name](batch_size=400)
     board.serve(UP, 400)
@@ -232,7 +233,7 @@ def test_a_board_closes_no_more_batches_than_its_noise_is_made_for(early):
         assert board.release.version == board.planned_batches
 
 
-@pytest.mark.parametrize("kind", ["open", "jdp", "ldp", "sdp"])
+@pytest.mark.parametrize("kind", ["open", "jdp", "ldp", SDP])
 def test_users_who_come_together_fill_the_same_batches(kind):
     whole, parts = (BOARDS[kind](batch_size=20, growth=0.4, seed=4) for _ in range(2))
     for board, groups in ((whole, [390]), (parts, [1, 19, 20, 7, 150, 193])):
@@ -243,6 +244,7 @@ def test_users_who_come_together_fill_the_same_batches(kind):
     np.testing.assert_array_equal(whole.release.m, parts.release.m)
 
 
+@pytest.mark.slow
 def test_few_releases_need_less_noise():
     many, few = (JDPBillboard(river(), 1.0, 1e-6, 50_000, batch_size=100, growth=growth) for growth in (0.0, 0.25))
     assert few.planned_batches < 30 < many.planned_batches

@@ -71,6 +71,7 @@ def all_users(horizon):
     return Trajectories(states, actions, rewards.astype(float))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "staged"), [(1, False), (2, False), (3, False), (1, True), (3, True)])
 def test_no_pair_of_users_is_farther_apart_than_stated_and_some_are_as_far(most, staged):
     """All pairs of the 1,024 users of three steps, under several asks, each pair with the same randomness."""
@@ -317,6 +318,7 @@ def test_the_ledger_states_what_the_costliest_batch_costs(epsilon):
     assert 2 * 5 / noise.scale <= board.guarantee.epsilon * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 5])
 @pytest.mark.parametrize("name", BOARDS)
 def test_expected_noise_is_that_of_a_batch(name, most):

@@ -17,6 +17,7 @@ def test_the_line_of_the_architecture_page():
     assert "50000 users" in said
 
 
+@pytest.mark.slow
 def test_the_default_is_the_most_accurate_for_the_budget():
     assert "matrix-factorization" in JDPBillboard(river(), 1.0, 1e-6, 100).guarantee.mechanism
     assert "k-ary-tree" in JDPBillboard(river(), 1.0, 0.0, 100).guarantee.mechanism
