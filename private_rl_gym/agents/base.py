@@ -223,9 +223,7 @@ class Agent(ABC):
             from stable_baselines3.common.vec_env import DummyVecEnv
 
             board = self.board
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "render_mode=.* stays inside")  # a VecEnv asks, and shows nothing
-                self._vec_env = DummyVecEnv([lambda: board])
+            self._vec_env = DummyVecEnv([lambda: board])
         return self._vec_env
 
     def get_vec_normalize_env(self) -> None:

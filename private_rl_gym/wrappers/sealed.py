@@ -59,6 +59,8 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any]):
 
     def get_wrapper_attr(self, name: str) -> Any:
         """An attribute of this boundary; wrapped environments are not searched."""
+        if name == "render_mode":
+            return None  # without a warning: a VecEnv asks each environment, whether or not anybody wants a picture
         try:
             return getattr(self, name)
         except AttributeError:
