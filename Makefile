@@ -60,7 +60,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 
 clean:  ## Remove what the other commands made.
 	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated docs/papers demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find private_rl_gym tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find private_rl_gym tests docs examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here: try make PYTHON=python3.11"; exit 1; }

@@ -13,6 +13,8 @@ Example:
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import register, registry
@@ -35,6 +37,20 @@ ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "PrivateRL/Cohort-v0": ("cohort", "Cohort"),
 }
 """Every registered id, with the module of ``private_rl_gym.envs`` and the class behind it."""
+
+_ROOMS = ("agents", "envs", "experiments", "planning", "privacy", "wrappers")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A package inside this one, loaded when it is first asked for."""
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: there are {', '.join(_ROOMS)}.")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS})
+
 
 for _id, (_module, _family) in ENVIRONMENTS.items():
     if _id not in registry:  # importlib.reload must not register twice

@@ -66,6 +66,28 @@ def test_planning_names_are_all_there():
         planning.plan_b  # noqa: B018
 
 
+def test_dir_and_tab_know_every_name_and_every_room():
+    rooms = {"agents", "envs", "experiments", "planning", "privacy", "wrappers"}
+    assert rooms | {"make_private", "ENVIRONMENTS"} <= set(dir(private_rl_gym))
+    for name in [*rooms, "privacy.audit"]:
+        package = importlib.import_module(f"private_rl_gym.{name}")
+        assert set(getattr(package, "__all__", ())) <= set(dir(package)), name
+    assert run("import private_rl_gym as p; print(p.agents.UCBVI.__name__)") == "UCBVI"
+    assert run("import private_rl_gym.agents as a; print('UCBVI' in dir(a) and 'UCBVI' not in vars(a))") == "True"
+    with pytest.raises(AttributeError, match="no attribute 'agent': there are agents, envs"):
+        private_rl_gym.agent  # noqa: B018
+
+
+def test_the_extra_for_training_brings_what_bars_and_logs_need():
+    content = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    train = re.search(r"^train = \[(.*)\]$", content, re.MULTILINE)
+    assert {re.split(r"[<>=]", name)[0] for name in re.findall(r'"([^"]+)"', train[1])} == {
+        "rich",
+        "tensorboard",
+        "tqdm",
+    }
+
+
 def test_the_package_imports_only_what_its_installation_brings():
     """Found in a clean clone: a module that only the development tools brought."""
     source = Path(__file__).parents[1]

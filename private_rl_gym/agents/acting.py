@@ -32,14 +32,15 @@ class Actor:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The actions, and the next stages."""
         agent = self._agent
-        observations = np.asarray(observation)
-        timed = isinstance(agent.observation_space, gym.spaces.MultiDiscrete)
-        single = observations.ndim == int(timed)
-        rows = observations[None] if single else observations
-        states = rows[:, 1] if timed else rows - int(getattr(agent.observation_space, "start", 0))
-        stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
         policy = agent.best_policy()
         last = policy.horizon - 1
+        timed = isinstance(agent.observation_space, gym.spaces.MultiDiscrete)
+        rows, single = self._rows(observation, timed=timed)
+        states = rows[:, 1] if timed else rows - int(getattr(agent.observation_space, "start", 0))
+        shown = rows[:, 0] if timed else np.zeros(1)
+        if not ((states >= 0) & (states < policy.n_states)).all() or (shown < 0).any():
+            raise self._refused()
+        stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
         actions = np.empty(len(rows), dtype=np.int64)
         for row, (stage, where) in enumerate(zip(np.minimum(stages, last), states, strict=True)):
             if policy.deterministic:
@@ -50,6 +51,28 @@ class Actor:
                 actions[row] = policy.action(int(stage), int(where), agent._predict_rng.random())
         actions += int(getattr(agent.action_space, "start", 0))
         return (actions[0] if single else actions), np.minimum(stages + 1, last + 1)
+
+    def _rows(self, observation: Any, *, timed: bool) -> tuple[NDArray[np.int64], bool]:
+        """The observations as whole numbers, one row for each user, and whether there is one user alone."""
+        try:
+            observations = np.asarray(observation)
+            whole = observations.astype(np.int64)
+            fits = bool((whole == observations).all()) and observations.dtype.kind in "iuf"
+        except (TypeError, ValueError, OverflowError):
+            raise self._refused() from None
+        single = whole.ndim == int(timed)
+        rows = whole[None] if single else whole
+        if not fits or rows.ndim != 1 + int(timed) or (timed and rows.shape[1] != 2):
+            raise self._refused()
+        return rows, single
+
+    def _refused(self) -> ValueError:
+        """The error for what is no observation; it does not repeat it, because it may be a user's."""
+        space = self._agent.observation_space
+        return ValueError(
+            f"An observation is not in {space}: give predict one observation, as reset and step return it, or an array "
+            "with one for each of several users."
+        )
 
     def _stages(
         self, users: int, state: tuple[NDArray[Any], ...] | None, episode_start: NDArray[np.bool_] | None
@@ -65,7 +88,13 @@ class Actor:
             return np.zeros(users, dtype=np.int64)
         if self._stateless_calls == 1:
             self._stateless_calls = 0  # that was the start of an episode
-        stages = np.asarray(state[0], dtype=np.int64).copy()
+        given = np.asarray(state[0] if isinstance(state, tuple | list) and len(state) == 1 else -1)
+        if given.shape != (users,) or given.dtype.kind not in "iu" or (given < 0).any():
+            raise ValueError(
+                "state is not what predict returned for these users: write action, state = agent.predict(observation, "
+                "state), and state=None when an episode starts."
+            )
+        stages = given.astype(np.int64)
         if episode_start is not None:
             stages[np.asarray(episode_start, dtype=bool)] = 0
         return stages

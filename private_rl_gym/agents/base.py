@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.agents import storage
 from private_rl_gym.agents.acting import Actor
@@ -63,6 +63,9 @@ class Agent(ABC):
     private: ClassVar[bool] = True
     """Whether the agent is made for users behind a boundary; it then warns if there is none."""
 
+    parameter_name: ClassVar[str] = "table"
+    """The name of the numbers of its policies in ``get_parameters``."""
+
     statistic: str = "tabular"
     """The sums that its boundary has to publish, by the name that boundaries know them by."""
 
@@ -83,7 +86,10 @@ class Agent(ABC):
         seed: int | None = None,
     ) -> None:
         if policy is not None and policy not in self.policies:
-            raise ValueError(f"policy is {policy!r}: {type(self).__name__} has one kind, {self.policies[0]!r}.")
+            kind = type(self).__name__
+            if isinstance(policy, str) and policy not in gym.registry:
+                raise ValueError(f"policy is {policy!r}: {kind} has one kind, {self.policies[0]!r}.")
+            raise ValueError(f"The policy comes first, then the environment: {kind}({self.policies[0]!r}, env).")
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
         self.beta = beta
@@ -105,6 +111,12 @@ class Agent(ABC):
         self.set_random_seed(seed)
         if env is not None:
             self.set_env(env)
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "board"):
+            return f"<{type(self).__name__}>"  # half built
+        arguments = [f"{name}={getattr(self, name)!r}" for name in self.saved_arguments]
+        return f"<{type(self).__name__}: {', '.join(arguments)}; {self.num_timesteps} steps; env: {self.board}>"
 
     # Methods for agents to define ------------------------------------------------------------------------------------
 
@@ -410,6 +422,66 @@ class Agent(ABC):
         """
         actions, stages = self._actor.act(observation, state, episode_start, deterministic=deterministic)
         return actions, (stages,)
+
+    # Parameters ------------------------------------------------------------------------------------------------------
+
+    def get_parameters(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """The numbers of the policy that ``predict`` plays: copies of arrays, by name."""
+        return {"policy": {self.parameter_name: np.array(self.policy_array(self.best_policy()))}}
+
+    def set_parameters(
+        self,
+        load_path_or_dict: str | os.PathLike[str] | IO[bytes] | Mapping[str, Mapping[str, ArrayLike]],
+        exact_match: bool = True,
+        device: Any = "auto",
+    ) -> None:
+        """Play the policy with these numbers.
+
+        An agent that plans from releases plays it until the next release, as a loaded agent does; one that plans its
+        own batches takes it only without an environment, unless it learns by steps from a first policy.
+
+        Args:
+            load_path_or_dict: The dictionary of ``get_parameters``, or a file that an agent of this kind was saved to.
+            exact_match: Whether a name that is missing is an error; if not, a dictionary may be empty.
+            device: An argument of Stable-Baselines3 without effect here.
+        """
+        del device
+        given = load_path_or_dict
+        if not isinstance(given, Mapping):
+            given = type(self).load(given).get_parameters()
+        found = {(group, name): array for group, arrays in given.items() for name, array in arrays.items()}
+        known = ("policy", self.parameter_name)
+        if set(found) - {known} or (exact_match and not found):
+            raise ValueError(
+                f"The parameters of a {type(self).__name__} are {{'policy': {{{self.parameter_name!r}: array}}}}, as "
+                f"get_parameters returns them, and these are {sorted(found)}."
+            )
+        if not found:
+            return
+        if self.board is None and self._policy is None:
+            raise ValueError(f"{type(self).__name__} has no environment yet: give it one with set_env, or load a file.")
+        sizes = self._sizes()
+        try:
+            policy = self.policy_of(np.array(found[known]), sizes)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"These parameters are of another problem than (H, S, A) = {sizes}: {error}") from None
+        self.begin_from(policy)
+
+    def begin_from(self, policy: Policy) -> None:
+        """Play this policy until there is a new release."""
+        if self.board is not None and type(self).request is not Agent.request:
+            raise ValueError(
+                f"{type(self).__name__} asks users about its own plan, so that they cannot run another policy: serve "
+                "it with board.serve(policy, users), or load the agent without an environment."
+            )
+        self._policy, self._planned = policy, None if self.board is None else self.board.release.version
+
+    def _sizes(self) -> tuple[int, int, int]:
+        """Horizon, number of states and number of actions of the board, or of the policy of a loaded agent."""
+        if self.board is not None:
+            return self.board.sizes
+        assert self._policy is not None  # noqa: S101 - one or the other
+        return self._policy.horizon, self._policy.n_states, self._policy.n_actions
 
     # What storage asks -----------------------------------------------------------------------------------------------
 

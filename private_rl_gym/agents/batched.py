@@ -149,6 +149,15 @@ class BatchedAgent(Agent):
                 self._place, self._done = self._place + 1, 0
         return served
 
+    def begin_from(self, policy: Policy) -> None:
+        """Play this policy, in an agent without an environment. With one, the algorithm decides which policies run."""
+        if self.board is not None:
+            raise ValueError(
+                f"{type(self).__name__} decides by itself which policies users run: serve this one with "
+                "board.serve(policy, users), or set it in an agent that was loaded without an environment."
+            )
+        self._policy = policy
+
     @property
     def finished(self) -> bool:
         """Whether exploration has ended."""

@@ -116,7 +116,7 @@ class DPPolicyGradient(NetworkAgent):
         """One step a batch, until no users are left."""
         network, horizon = self.network, self.horizon
         size, left = self.users_in_batch, self.known_users
-        theta, critic = network.start(self.plan_rng), network.critic_start(self.plan_rng)
+        theta, critic = self.first_parameters(), network.critic_start(self.plan_rng)
         zero = np.zeros(horizon)
 
         # How large are returns? Few users say it, and nothing else.

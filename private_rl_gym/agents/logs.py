@@ -6,6 +6,8 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from private_rl_gym.agents.watching import TRAIN
+
 if TYPE_CHECKING:
     from stable_baselines3.common.logger import Logger
 
@@ -48,20 +50,30 @@ class Logs:
         if self._own and (agent.verbose or agent.tensorboard_log):
             from stable_baselines3.common.utils import configure_logger
 
-            self._logger = configure_logger(agent.verbose, agent.tensorboard_log, name, reset)
+            try:
+                self._logger = configure_logger(agent.verbose, agent.tensorboard_log, name, reset)
+            except ImportError as error:
+                raise ImportError(f"tensorboard_log needs TensorBoard: {TRAIN}") from error
 
     def write(self) -> None:
         """Write one entry."""
         agent, logger = self._agent, self.logger
-        release = agent._board.release
+        board, promised = agent._board, agent.guarantee
+        release = board.release
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logger.record("time/total_timesteps", agent.num_timesteps, exclude="tensorboard")
         logger.record("time/users", agent.num_timesteps // agent.horizon)
-        if not (math.isfinite(agent._board.ledger.epsilon) or agent.secret_randomness):
+        if not (math.isfinite(board.ledger.epsilon) or agent.secret_randomness):
             # The time that users took reveals something about them: logged only where there is no guarantee.
             logger.record("time/fps", int((agent.num_timesteps - self._first) / seconds))
         logger.record("release/version", release.version)
         logger.record("release/noise_std", release.noise_std[release.headline])
+        if math.isfinite(promised.epsilon):
+            logger.record("privacy/epsilon", promised.epsilon)
+            logger.record("privacy/delta", promised.delta)
+            logger.record("privacy/seeded", int(promised.seeded))
+        if board.users_left is not None:
+            logger.record("privacy/users_left", board.users_left)
         for key, value in agent.progress().items():
             logger.record(key, value)
         logger.dump(step=agent.num_timesteps)

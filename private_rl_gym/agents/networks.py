@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import BatchedAgent
 from private_rl_gym.planning.network import Layers, Network, NetworkPolicy
-from private_rl_gym.privacy.guarantee import Guarantee
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.encoding import ActionCode, ObservationCode
 
@@ -30,11 +29,13 @@ class NetworkAgent(BatchedAgent):
 
     policies = ("MlpPolicy",)
     statistic = "gradient"
+    parameter_name = "parameters"
 
     takes_critic: ClassVar[bool] = False
     """Whether ``policy_kwargs`` may ask for a value network, as ``vf`` in ``net_arch``; there is none by default."""
 
     policy_kwargs: dict[str, Any] | None
+    _start: NDArray[np.float64] | None = None
 
     def layers(self) -> Layers:
         """The layers that ``policy_kwargs`` ask for, in the words of Stable-Baselines3."""
@@ -85,6 +86,37 @@ class NetworkAgent(BatchedAgent):
                 "the boundary without statistic=, or give both the same layers."
             )
 
+    def first_parameters(self) -> NDArray[np.float64]:
+        """The parameters to begin with: those that were set, or drawn ones."""
+        drawn = self.network.start(self.plan_rng)
+        return drawn if self._start is None else self._start.copy()
+
+    def begin_from(self, policy: Any) -> None:
+        """Learn from these parameters on, if nobody has come yet; without an environment, play them."""
+        if self.board is None:
+            super().begin_from(policy)
+            return
+        if self._received or self._since is not None:
+            raise ValueError(
+                f"This {type(self).__name__} has met users, and learns from what they said about its own parameters: "
+                "set parameters before learn, in an agent around a new board."
+            )
+        self._start = np.array(policy.parameters)
+        self._begin(self._random_start)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All releases that were received, and the parameters that were set at the start."""
+        arrays = super().state()
+        return {**arrays, "start": self._start} if arrays and self._start is not None else arrays
+
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Run the generator again, from the same start."""
+        others = dict(arrays)
+        start = others.pop("start", None)
+        if start is not None and self.board is not None:
+            self._start = np.asarray(NetworkPolicy(self.network, start, self.horizon).parameters)
+        super().set_state(others)
+
     def pace(self, schedule: float | list[float], left: int | None) -> float:
         """The value of a schedule when so many users are left; None for any number."""
         if not isinstance(schedule, list):
@@ -106,16 +138,15 @@ class NetworkAgent(BatchedAgent):
         policy: Any = self.best_policy()
         space = self.observation_space or _nothing()
         code, acts = ObservationCode.of(space), ActionCode.of(self.action_space or _nothing())
-        single = _is_single(space, observation)
-        batch = [observation] if single else observation
-        count = len(next(iter(batch.values()))) if isinstance(batch, Mapping) else len(batch)
-        if isinstance(batch, Mapping):
-            batch = [{key: value[row] for key, value in batch.items()} for row in range(count)]
-        rows = np.empty((count, code.size))
-        if not code.rows(batch, rows).all():
-            raise ValueError(f"An observation is not in {space}.")
+        try:
+            rows, single = _rows(code, space, observation)
+        except (TypeError, ValueError, KeyError, IndexError):
+            raise ValueError(
+                f"An observation is not in {space}: give predict one observation, or those of several users as a "
+                "vector environment returns them."
+            ) from None
         network = policy.network
-        draws = None if deterministic else network.draws(self._predict_rng, count, 1)[:, 0]
+        draws = None if deterministic else network.draws(self._predict_rng, len(rows), 1)[:, 0]
         actions = acts.actions(policy.act(rows, draws))
         return (actions[0] if single else actions), state
 
@@ -139,13 +170,6 @@ class NetworkAgent(BatchedAgent):
         """Restore both spaces."""
         self.observation_space, self.action_space = (_space(part) for part in plain)
 
-    def progress(self) -> dict[str, float]:
-        """The promise, and what is left of it."""
-        promised: Guarantee = self.guarantee
-        left = self._board.users_left
-        numbers = {"privacy/epsilon": promised.epsilon, "privacy/delta": promised.delta}
-        return numbers if left is None else {**numbers, "privacy/users_left": left}
-
 
 def tabulated(schedule: Schedule, name: str) -> float | list[float]:
     """A schedule as a number or a list of numbers, which can be saved."""
@@ -160,6 +184,19 @@ def tabulated(schedule: Schedule, name: str) -> float | list[float]:
 
 def _nothing() -> Any:
     raise ValueError("The agent has no environment: give it one with set_env.")
+
+
+def _rows(code: ObservationCode, space: gym.Space[Any], observation: Any) -> tuple[NDArray[np.float64], bool]:
+    """The observations as rows of numbers, and whether there is one alone. Raises ValueError if one is not in space."""
+    single = _is_single(space, observation)
+    batch = [observation] if single else observation
+    count = len(next(iter(batch.values()))) if isinstance(batch, Mapping) else len(batch)
+    if isinstance(batch, Mapping):
+        batch = [{key: value[row] for key, value in batch.items()} for row in range(count)]
+    rows = np.empty((count, code.size))
+    if not code.rows(batch, rows).all():
+        raise ValueError
+    return rows, single
 
 
 def _is_single(space: gym.Space[Any], observation: Any) -> bool:

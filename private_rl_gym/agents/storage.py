@@ -133,7 +133,7 @@ _ABOUT: dict[str, tuple[type, ...]] = {
 def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The contents of a file, read without pickle."""
     if isinstance(target, Path) and not target.is_file():
-        raise ValueError(f"There is no file {target}.")
+        raise FileNotFoundError(f"There is no file {target}. Agents are written by agent.save(path).")
     try:
         with zipfile.ZipFile(target) as archive:
             size = sum(entry.file_size for entry in archive.infolist())

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from private_rl_gym.agents.base import Agent
 
-__all__ = ["tell", "watching"]
+__all__ = ["TRAIN", "tell", "watching"]
+
+TRAIN = "pip install 'private-rl-gym[train]'."
+"""The line that brings what Stable-Baselines3's progress bar and TensorBoard need."""
 
 
 def watching(
@@ -29,7 +32,10 @@ def watching(
         elif callback is not None:
             callback = callbacks.ConvertCallback(callback)
     if progress_bar:
-        bar = callbacks.ProgressBarCallback()
+        try:
+            bar = callbacks.ProgressBarCallback()
+        except ImportError as error:
+            raise ImportError(f"A progress bar needs tqdm and rich: {TRAIN}") from error
         callback = bar if callback is None else callbacks.CallbackList([callback, bar])
     assert callback is not None  # noqa: S101 - one of them was asked for
     callback.init_callback(agent)  # type: ignore[arg-type] # callbacks use only what an agent has

@@ -11,7 +11,10 @@ from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
 from private_rl_gym.privacy.counting.base import Law
 from private_rl_gym.privacy.statistics import Statistic
 
-__all__ = ["allowed", "calibrate", "choose_counting"]
+__all__ = ["SMALL_DELTA", "allowed", "calibrate", "choose_counting", "noise_without_delta"]
+
+SMALL_DELTA = 1e-6
+"""A delta that is usual, and small beside one over the number of users."""
 
 
 def allowed(delta: float) -> list[tuple[str, Law]]:
@@ -82,6 +85,15 @@ def choose_counting(
     if len(candidates) == 1 or paper:
         return candidates[0]
     return min(candidates, key=lambda candidate: _error(candidate, releases, statistic, epsilon, delta, candidates))
+
+
+def noise_without_delta(
+    chosen: tuple[str, Law], statistic: Statistic, releases: int, epsilon: float, *, apart: bool
+) -> float:
+    """The noise of this mechanism at delta = 0, as a multiple of the least noise at ``SMALL_DELTA``."""
+    other = choose_counting(None, None, statistic, releases, epsilon, SMALL_DELTA, apart=apart)
+    pure = _error(chosen, releases, statistic, epsilon, 0.0, [chosen])
+    return pure / _error(other, releases, statistic, epsilon, SMALL_DELTA, [other])
 
 
 def _error(

@@ -317,6 +317,17 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         inner = () if self._inner is None else self._inner.ledger.entries
         return Ledger((*inner, self.guarantee))
 
+    def in_short(self) -> list[str]:
+        """The promise, the batches, and the numbers of users, which are public: neighbours have the same."""
+        batches = [] if self._batch_size == 1 else [f"batch_size={self._batch_size}"]
+        batches += [f"growth={self._growth:g}"] if self._growth else []
+        batches += ["stationary=True"] if self._stationary else []
+        facts = [str(self.ledger.outside), *batches]
+        if self._outer is not None:
+            return [*facts, f"inside a {self._outer}"]
+        more = "" if self._users is None else f", {self._users - self._arrived} may come"
+        return [*facts, f"{self._arrived} users have come{more}"]
+
     @property
     def terms(self) -> list[dict[str, Any]]:
         """The guarantees in the ledger, without notes and seeds: a stack that continues a state must have the same."""

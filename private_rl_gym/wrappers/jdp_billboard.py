@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.batches import Batches
-from private_rl_gym.privacy.calibration import calibrate, choose_counting
+from private_rl_gym.privacy.calibration import SMALL_DELTA, calibrate, choose_counting, noise_without_delta
 from private_rl_gym.privacy.central import CentralNoise, sum_of
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.counting import COUNTING
@@ -32,6 +33,12 @@ from private_rl_gym.wrappers.summing import (
 )
 
 __all__ = ["JDPBillboard"]
+
+UNSAID = float("0")
+"""A delta of zero that nobody wrote: another object than any other zero."""
+
+MUCH = 3.0
+"""Times as much noise as with a small delta, from which on a delta of 0 that nobody asked for has a warning."""
 
 
 class JDPBillboard(Boundary):
@@ -59,7 +66,8 @@ class JDPBillboard(Boundary):
         env: An environment with a horizon, bare or inside ``LDPUserSide``. Its spaces are Discrete, unless
             gradients are summed.
         epsilon: For a user's whole episode, over all releases.
-        delta: Zero for pure differential privacy.
+        delta: Zero, which is the default, for pure differential privacy. If it is left out where a small one would need
+            far less noise, a warning says so.
         users: The number of users that may come.
         statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
             their stages; ``"linear"`` moments, for linear learners, with the features that the environment knows or
@@ -101,7 +109,7 @@ class JDPBillboard(Boundary):
         self,
         env: gym.Env[Any, Any],
         epsilon: float,
-        delta: float = 0.0,
+        delta: float = UNSAID,
         users: int | None = None,
         *,
         statistic: StatisticChoice | None = None,
@@ -137,6 +145,7 @@ class JDPBillboard(Boundary):
             horizon=horizon,
             reward_range=reward_range,
         )
+        self._delta_said = delta is not UNSAID
         check_budget(epsilon, delta)
         if users is None:
             raise ValueError(
@@ -229,9 +238,22 @@ class JDPBillboard(Boundary):
 
     def _open(self) -> Batches:
         """Create the noise for every cell, and the batches."""
+        if not (self._delta_said or self._paper):
+            self._warn_of_purity()
         self._noise = self._noise_of(self.statistic, self._mechanism, self._scale)
         self._others: dict[Statistic, CentralNoise] = {}
         return super()._open()
+
+    def _warn_of_purity(self) -> None:
+        """Warn, once for each billboard, if nobody decided for delta = 0 and it costs much."""
+        epsilon, _ = self._budget
+        times = noise_without_delta(self._mechanism, self.statistic, self._releases, epsilon, apart=self.apart)
+        if times >= MUCH:
+            warnings.warn(
+                f"delta is not given, so it is 0, and the noise is {times:.1f} times what delta={SMALL_DELTA:g} would "
+                f"need. Give delta={SMALL_DELTA:g}; or delta=0, if a pure promise is meant.",
+                stacklevel=2,
+            )
 
     def _noise_of(self, statistic: Statistic, mechanism: tuple[str, Law], scale: float) -> CentralNoise:
         counting, law = mechanism

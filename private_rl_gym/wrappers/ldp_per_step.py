@@ -104,6 +104,10 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         """The guarantee, as a ledger."""
         return Ledger((self.guarantee,))
 
+    def in_short(self) -> list[str]:
+        """The promise."""
+        return [str(self.guarantee)]
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Meet the next user, and return her start state, randomized. The seed is passed to the environment."""
         self._recorder = None

@@ -212,7 +212,7 @@ def _seal(text: bytes, arrays: Mapping[str, Any], key: bytes | None) -> NDArray[
 def _read(target: Path) -> tuple[dict[str, NDArray[Any]], bytes]:
     """The arrays in a file, without pickle, and its text."""
     if not target.is_file():
-        raise ValueError(f"There is no file {target}.")
+        raise FileNotFoundError(f"There is no file {target}. States are written by board.save_state(path).")
     try:
         with zipfile.ZipFile(target) as archive:
             size = sum(entry.file_size for entry in archive.infolist())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import gymnasium as gym
+
+from private_rl_gym.wrappers.population import TRANSPARENT, layers
 
 __all__ = ["Sealed"]
 
@@ -12,16 +15,36 @@ __all__ = ["Sealed"]
 class Sealed(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that cannot be rendered, copied or pickled, and gives no access to attributes inside."""
 
+    def __str__(self) -> str:
+        # Classes by their names: the text of an environment is its own, and may show the user who is in it.
+        kind = type(self).__name__
+        try:
+            inside = [type(layer).__name__ for layer in layers(self.env) if not isinstance(layer, TRANSPARENT)]
+            return f"<{kind} around {' around '.join(inside)}: {'; '.join(self.in_short())}>"
+        except (AttributeError, TypeError):  # half built, or refused by its own guarantee: a text is never an error
+            return f"<{kind}>"
+
+    def in_short(self) -> list[str]:
+        """The promise of this boundary, and public facts about it, for its text."""
+        return []
+
     @property
     def render_mode(self) -> None:  # type: ignore[override]
-        """None: see :meth:`render`."""
-        return
+        """None: see :meth:`render`. Warns if pictures were asked for inside, which nobody outside gets."""
+        asked = getattr(self.env, "render_mode", None)
+        if asked not in (None, "ansi"):
+            warnings.warn(f"render_mode={asked!r} stays inside. {self._no_pictures}", stacklevel=3)
 
     def render(self) -> Any:
         """Raise an error: a picture shows a user's data."""
-        raise gym.error.Error(
+        raise gym.error.Error(self._no_pictures)
+
+    @property
+    def _no_pictures(self) -> str:
+        return (
             "A picture shows a user's data, which stays inside the trust boundary. An experimenter may render what "
-            "lies inside, with env.unwrapped.render()."
+            "lies inside, with env.unwrapped.render(), or record it there: "
+            f"{type(self).__name__}(RecordVideo(env, folder), ...)."
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -36,6 +59,8 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any]):
 
     def get_wrapper_attr(self, name: str) -> Any:
         """An attribute of this boundary; wrapped environments are not searched."""
+        if name == "render_mode":
+            return None  # without a warning: a VecEnv asks each environment, whether or not anybody wants a picture
         try:
             return getattr(self, name)
         except AttributeError:

@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import threading
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -247,6 +248,99 @@ def test_the_bound_is_the_largest_of_its_families(make):
         release.error_bound(0.0)
     with pytest.raises(ValueError, match=r"family 'x'.*n, m, r"):
         release.error_bound(0.1, of="x")
+
+
+@every_board
+def test_a_board_says_what_it_is_and_how_many_users_came(make):
+    board = make(river())
+    board.serve(policy, 3)
+    text = repr(board)
+    assert text.startswith(f"<{type(board).__name__} around ")
+    assert "RiverSwim: " in text
+    assert str(board.ledger.outside) in text
+    assert "3 users have come, 37 may come" in text
+    assert text in repr(RecordEpisodeStatistics(board))
+
+
+class Patient(gym.Env):
+    """An environment whose text tells who is in it."""
+
+    observation_space, action_space = gym.spaces.Discrete(4), gym.spaces.Discrete(2)
+    name = "nobody"
+
+    def reset(self, **_):
+        self.name = "Alice"
+        return 0, {}
+
+    def step(self, _):
+        return 0, 0.0, False, False, {}
+
+    def __str__(self):
+        return f"<Patient {self.name}>"
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("kind", [JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler, LDPPerStep])
+def test_the_text_of_a_board_asks_nobody_inside_for_hers(kind):
+    arguments = {} if kind is OpenBillboard else {"epsilon": 1.0}
+    arguments |= {"delta": 1e-6, "users": 9} if kind in (JDPBillboard, SDPShuffler) else {}
+    env = Patient()
+    board = kind(env, horizon=3, **arguments)
+    board.reset()
+    assert env.name == "Alice"
+    assert "around Patient: " in repr(board)
+    assert "Alice" not in repr(board) + str(board) + repr(gym.wrappers.RecordEpisodeStatistics(board))
+
+
+def test_a_text_is_never_an_error():
+    class Careless(OpenBillboard):
+        guarantee = Guarantee(TrustModel.NONE, np.inf, 0.0, None, "nothing")
+
+        @property
+        def ledger(self):
+            raise TypeError("no sources")
+
+    assert repr(Careless(river())) == "<Careless>"
+    assert repr(JDPBillboard.__new__(JDPBillboard)) == "<JDPBillboard>"
+    inner = ldp(river())
+    JDPBillboard(inner, 1.0, 1e-6, 40)
+    assert "inside a JDPBillboard" in repr(inner)
+
+
+def test_who_records_videos_outside_is_told_to_record_inside():
+    board = jdp(river(render_mode="rgb_array"))
+    with (
+        pytest.warns(
+            UserWarning, match=r"'rgb_array' stays inside.*JDPBillboard\(RecordVideo\(env, folder\), \.\.\.\)"
+        ),
+        pytest.raises(ValueError, match="incompatible with RecordVideo"),
+    ):
+        gym.wrappers.RecordVideo(board, "videos")
+
+
+def purity(**options):
+    """The warnings of a billboard for many small releases."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        board = JDPBillboard(river(horizon=20), **{"epsilon": 1.0, "users": 2_000, **options})
+        board.serve([1] * S, 2)
+        board.serve([1] * S, 2)
+    return [str(warning.message) for warning in found if "delta" in str(warning.message)]
+
+
+def test_a_delta_that_nobody_chose_warns_once_of_what_it_costs():
+    (told,) = purity()
+    times = float(told.split("the noise is ")[1].split(" times")[0])
+    noises = [JDPBillboard(river(horizon=20), 1.0, delta, 2_000).expected_noise(1) for delta in (0.0, 1e-6)]
+    assert times > 3.0
+    assert "Give delta=1e-06; or delta=0, if a pure promise is meant" in told
+    assert noises[0] > noises[1]
+
+
+@pytest.mark.parametrize("options", [{"delta": 0.0}, {"delta": 1e-6}, {"batch_size": 2_000, "users": 2_000}])
+def test_a_delta_that_was_chosen_or_costs_little_has_no_warning(options):
+    assert purity(**options) == []
 
 
 @every_board

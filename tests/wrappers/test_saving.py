@@ -232,7 +232,7 @@ def test_another_boundary_cannot_take_over(other, word, tmp_path):
 def test_what_is_no_state_gets_a_sentence(tmp_path):
     (tmp_path / "text").write_text("hello")
     np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
-    with pytest.raises(ValueError, match="There is no file"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*board\.save_state"):
         jdp(river()).load_state(tmp_path / "missing")
     for name in ("text", "arrays.npz"):
         with pytest.raises(ValueError, match="not the saved state"):

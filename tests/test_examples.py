@@ -1,0 +1,70 @@
+"""One-file examples: short, documented, and they run and show what their first lines say."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
+FEW: dict[str, tuple[list[str], str]] = {
+    "audit_own_mechanism": (["--runs", "600"], r"Sound: claims[\s\S]*Not broken[\s\S]*Halved: claims[\s\S]*BROKEN"),
+    "flagship_riverswim": (["--users", "1000"], r"1,000 users: the policy is worth \d.*\n[\s\S]*\(1\.0, 1e-06\)-JDP"),
+    "own_agent": (["--users", "1000"], r"<EpsilonGreedy: beta=0\.05, explore=0\.1; 8000 steps[\s\S]*<DPUCBVI"),
+    "own_environment": (["--users", "500"], r"env = FlattenSpaces\(env\)[\s\S]*for whom the agent chooses +\d"),
+    "ppo_per_step": (["--users", "200"], r"\(30\.0, 0\)-LDP[\s\S]*PPO, private +\d"),
+    "private_cohort": (["--users", "1000"], r"joint differential privacy[\s\S]*the private policy +\d"),
+    "sweep_two_processes": (["--users", "100", "--seeds", "1"], r"0 of 5 cells run, 5 were there[\s\S]*\| regret \|"),
+}
+"""Arguments for a short run of each, and the output that it must have."""
+
+
+def run(name, arguments, folder):
+    """The output of an example in a process of its own, with warnings as errors where they are about what it does."""
+    known = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error::UserWarning", str(EXAMPLES[name]), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=known, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_has_a_short_run_here():
+    assert sorted(FEW) == sorted(EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW)
+def test_an_example_runs_and_shows_what_it_says(name, tmp_path):
+    arguments, shown = FEW[name]
+    assert re.search(shown, run(name, arguments, tmp_path))
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+@pytest.mark.slow
+def test_a_sweep_on_dask_is_the_same_example(tmp_path):
+    if importlib.util.find_spec("distributed") is None:
+        pytest.skip("needs the extra dask")
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        arguments = ["--users", "100", "--seeds", "1", "--scheduler", cluster.scheduler_address]
+        assert re.search(FEW["sweep_two_processes"][1], run("sweep_two_processes", arguments, tmp_path))
+
+
+@pytest.mark.parametrize("path", EXAMPLES.values(), ids=EXAMPLES)
+def test_an_example_is_one_short_file_that_says_what_one_sees(path):
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) < 80
+    said = ast.get_docstring(ast.parse(text))
+    assert re.search(r"\bsees?\b", said)
+    assert f"python examples/{path.name}" in said
+
+
+def test_every_example_is_on_its_page():
+    page = (ROOT / "docs" / "howto" / "examples.md").read_text("utf-8")
+    assert set(re.findall(r"`examples/(\w+)\.py`", page)) == set(EXAMPLES)
