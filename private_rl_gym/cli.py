@@ -11,6 +11,7 @@ from private_rl_gym.commands.audit import audit
 from private_rl_gym.commands.budget import budget
 from private_rl_gym.commands.learn import learn
 from private_rl_gym.commands.pictures import plot, table
+from private_rl_gym.commands.plan import plan
 from private_rl_gym.commands.runs import list_, show, sweep, train
 
 __all__ = ["app", "main"]
@@ -39,7 +40,7 @@ def about(
 
 
 app.command(name="list")(list_)
-for command in (train, learn, sweep, plot, table, show, budget, audit):
+for command in (plan, train, learn, sweep, plot, table, show, budget, audit):
     app.command()(command)
 
 

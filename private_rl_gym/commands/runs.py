@@ -25,7 +25,7 @@ from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, C
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.store import Store
 
-__all__ = ["DELTA_HELP", "budget_of", "list_", "show", "sweep", "train", "value_of"]
+__all__ = ["DELTA_HELP", "budget_of", "list_", "numbers_of", "show", "sweep", "train", "value_of"]
 
 STORE = Path("runs")
 
@@ -202,7 +202,7 @@ def _train_foreign(
     kind, board = foreign.agent_named(given["agent"].pop("name")), BOUNDARIES[given["boundary"].pop("name")]
     kind.check(given["agent"], "agent")
     board.check(given["boundary"], "boundary")
-    bounds = {key: _numbers(adapted[key], f"--{key}") for key in ("bins", "low", "high")}
+    bounds = {key: numbers_of(adapted[key], f"--{key}") for key in ("bins", "low", "high")}
     stack = dict(given["boundary"])
     stack |= {key: adapted[key] for key in ("horizon", "reward_range") if adapted[key] is not None}
     config = {
@@ -250,7 +250,7 @@ def _warned(about: dict[str, Any]) -> dict[str, str]:
     return {"warning": " ".join(about["warnings"])} if about.get("warnings") else {}
 
 
-def _numbers(text: str | None, where: str) -> Any:
+def numbers_of(text: str | None, where: str) -> Any:
     """One number, or several with commas between them; None for None."""
     if text is None:
         return None

@@ -31,7 +31,7 @@ from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.population import BadUserError
 from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
 
-__all__ = ["Run", "agent_named", "is_foreign", "make_env", "train_foreign", "write_run"]
+__all__ = ["MOST_ENTRIES", "Run", "agent_named", "is_foreign", "make_env", "train_foreign", "true_model", "write_run"]
 
 CHECKS = 20
 """Number of policies on the way whose value is told."""

@@ -90,6 +90,9 @@ class SDPShuffler(Boundary):
     short = "sdp"
     may_enclose: ClassVar[tuple[str, ...]] = ("ldp",)
 
+    binary_sums: ClassVar[type[BinarySums]] = BinarySums
+    """The class of the protocol; simulations, in which nobody is protected, replace it by a quicker one."""
+
     def __init__(
         self,
         env: gym.Env[Any, Any],
@@ -222,7 +225,7 @@ class SDPShuffler(Boundary):
     def _protocol_for(self, statistic: Any) -> BinarySums:
         """The protocol for users whose bits are these; if they were asked for more reports, they need more noise."""
         if statistic.moved not in self._protocols:
-            self._protocols[statistic.moved] = BinarySums(
+            self._protocols[statistic.moved] = self.binary_sums(
                 statistic.moved,
                 *self._budget,
                 paper=self._paper,

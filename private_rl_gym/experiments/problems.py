@@ -1,0 +1,114 @@
+"""Problems to simulate before a deployment: the environment itself where its model is known, or else a stand-in."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from private_rl_gym.envs.finite import FiniteModel
+from private_rl_gym.envs.garnet import Garnet
+from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.experiments.foreign import MOST_ENTRIES, is_foreign, make_env, true_model
+from private_rl_gym.experiments.names import ENVIRONMENTS, GridError
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.wrappers.open_billboard import OpenBillboard
+
+__all__ = ["Problem", "problem_of", "settings"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """The users of a simulation.
+
+    Attributes:
+        model: The model that they follow.
+        origin: A sentence that says where the model is from.
+        true: Whether it is the model of the environment that was named, and no stand-in.
+        typed: The options of ``private-rl-gym train`` that name the same environment.
+    """
+
+    model: FiniteModel
+    origin: str
+    true: bool = True
+    typed: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Horizon, states, actions."""
+        return self.model.horizon, self.model.n_states, self.model.n_actions
+
+    @property
+    def never(self) -> float:
+        """The regret of a user whose actions are random: what is lost without learning."""
+        horizon, n_states, n_actions = self.sizes
+        blind = Policy.uniform(horizon=horizon, n_states=n_states, n_actions=n_actions)
+        return self.model.optimal_value() - self.model.value_of(blind)
+
+
+def problem_of(
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    horizon: int | None = None,
+    reward_range: tuple[float, float] | None = None,
+    **adapters: Any,
+) -> Problem:
+    """The problem of an environment: its own model, that of its table, or a Garnet of its size.
+
+    Args:
+        name: A name of this package's, an id that Gymnasium knows, or ``module:object``.
+        options: The options of the environment.
+        horizon: Steps of an episode.
+        reward_range: The least and the largest reward.
+        adapters: ``bins``, ``low``, ``high`` for observations in a Box.
+    """
+    chosen = dict(options)
+    if not is_foreign(name) and horizon is not None:
+        entry = ENVIRONMENTS.find(name, "--env")
+        entry.check({"horizon": horizon}, "--horizon")
+        chosen["horizon"], horizon = horizon, None
+    env = make_env(name, chosen, **adapters)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            board = OpenBillboard(env, horizon=horizon, reward_range=reward_range)
+    except (TypeError, ValueError) as error:
+        raise GridError(f"--env {name}: {error} Here: --horizon STEPS, --reward-range LEAST LARGEST") from None
+    typed = ("--env", name, *settings("environment", chosen))
+    if horizon is not None:
+        typed += ("--horizon", str(horizon))
+    if reward_range is not None:
+        typed += ("--reward-range", *(f"{reward:g}" for reward in reward_range))
+    typed += tuple(f"--{key}={_listed(value)}" for key, value in adapters.items() if value is not None)
+    own, sizes = isinstance(env.unwrapped, TabularEnv), board.sizes
+    truth = true_model(env, board)
+    if truth is not None and truth.horizon != sizes[0]:
+        raise GridError(f"--horizon {horizon}: {name} has one of its own, {truth.horizon}. Leave it out.")
+    if truth is not None:
+        return Problem(truth, f"simulated on {'itself' if own else 'its own table of transitions'}", typed=typed)
+    H, S, A = sizes
+    if S * S * A > MOST_ENTRIES:
+        raise GridError(
+            f"--env {name}: it has {S:,} states and {A} actions, too many to simulate. Make fewer of them (--bins), or "
+            "look at the noise alone with private-rl-gym budget."
+        )
+    sentence = (
+        f"its model is not known, so that a stand-in of its size takes its place, a random Garnet of {S} states, "
+        f"{A} actions and {H} steps, the same at every stage. A Garnet pays everywhere; rewards that are rare or far "
+        "are learned later"
+    )
+    return Problem(Garnet(S, A, H).unwrapped.model, sentence, true=False, typed=typed)  # type: ignore[attr-defined]
+
+
+def settings(part: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Options of ``train`` that set these options of the environment, the boundary or the agent."""
+    for name, value in options.items():
+        yield from ("--set", f"{part}.{name}={value if isinstance(value, str) else json.dumps(value)}")
+
+
+def _listed(value: Any) -> str:
+    """One number, or several with commas between them."""
+    return ",".join(f"{number:g}" for number in (value if isinstance(value, list | tuple) else [value]))

@@ -1,0 +1,230 @@
+"""Advice before a deployment: which boundary, agent and epsilon, at what cost, and where there is no hope."""
+
+import json
+import math
+import shlex
+
+import gymnasium as gym
+import pytest
+from typer.testing import CliRunner
+
+from private_rl_gym.cli import app
+from private_rl_gym.envs import Garnet, RiverSwim, TabularModel
+from private_rl_gym.experiments.advice import EPSILONS, TRUST, Adviser
+from private_rl_gym.experiments.names import BOUNDARIES, GridError
+from private_rl_gym.experiments.problems import Problem, problem_of
+from private_rl_gym.wrappers import SDPShuffler
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["plan", *map(str, arguments)])
+
+
+def river(horizon=8):
+    return problem_of("RiverSwim", {}, horizon=horizon)
+
+
+SMALL = ["--env", "RiverSwim", "--horizon", "8", "--users", "3000", "--runs", "1"]
+
+
+@pytest.fixture(scope="module")
+def planned():
+    done = run(*SMALL, "--epsilon", "8", "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_every_trust_model_has_a_row_beside_learning_without_privacy(planned):
+    rows = planned["rows"]
+    assert list(rows) == ["none", *TRUST]
+    assert set(TRUST) == {"jdp", "sdp", "ldp"}
+    assert rows["none"]["epsilon"] is None
+    assert {name: rows[name]["epsilon"] for name in TRUST} == dict.fromkeys(TRUST, 8.0)
+    assert rows["none"]["share"] < rows["jdp"]["share"] < 1.0
+    assert rows["none"]["noise"] == 0.0 < rows["jdp"]["noise"] < rows["ldp"]["noise"]
+    assert not planned["stand_in"]
+
+
+@pytest.mark.slow
+def test_shares_are_of_what_never_learning_loses(planned):
+    never = planned["regret_of_never_learning"]
+    truth = RiverSwim(horizon=8).model
+    blind = truth.policy([[[0.5, 0.5]] * truth.n_states] * truth.horizon)
+    assert never == pytest.approx(3000 * (truth.optimal_value() - truth.value_of(blind)))
+    for row in planned["rows"].values():
+        assert row["regret"] == pytest.approx(row["share"] * never)
+        assert sum(row["batches"]) <= 3000
+
+
+@pytest.mark.slow
+def test_a_person_sees_a_table_and_commands_that_run():
+    done = run(*SMALL, "--epsilon", "16", "--boundary", "jdp")
+    assert done.exit_code == 0, done.output
+    for part in ("simulated on itself", "verdict", "FrugalUCBVI", "JDP", "batches of"):
+        assert part in done.stdout
+    command = next(line for line in done.stdout.splitlines() if "private-rl-gym train" in line)
+    program, *words = shlex.split(command)
+    assert program == "private-rl-gym"
+    trained = CliRunner().invoke(app, [*words, "--json"])
+    assert trained.exit_code == 0, trained.output
+    about = json.loads(trained.stdout)
+    assert about["config"]["environment"] == {"name": "PrivateRL/RiverSwim-v0", "horizon": 8}
+    assert about["config"]["agent"]["name"] in done.stdout
+    assert about["guarantee"].startswith("(16.0, 1e-06)-JDP, replace one user, 3000 users")
+
+
+@pytest.mark.slow
+def test_a_billboard_needs_a_smaller_epsilon_than_users_who_trust_nobody():
+    adviser = Adviser(river(20), 20_000, runs=1)
+    central, local = (adviser.smallest(trust, 0.4) for trust in ("jdp", "ldp"))
+    assert central.epsilon in EPSILONS
+    assert central.epsilon < local.epsilon
+    assert not central.short
+    assert central.share <= 0.4
+    assert central.verdict != "hopeless"
+
+
+@pytest.mark.slow
+def test_a_wish_that_no_epsilon_grants_is_hopeless():
+    done = run(*SMALL, "--boundary", "jdp", "--regret", "0.0001")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "is hopeless for 3,000 users: without privacy it is 0." in said
+    assert "JDP: a share of 0.0001 is not reached even at epsilon = 16" in said
+    assert "private-rl-gym train" not in said
+
+
+def test_few_users_who_trust_nobody_are_hopeless():
+    advice = Adviser(river(20), 500, runs=1).at("ldp", 0.25)
+    assert advice.verdict == "hopeless"
+    assert advice.last > 0.5
+
+
+def test_verdicts_follow_what_is_lost():
+    from dataclasses import replace
+
+    advice = Adviser(river(4), 200, runs=1).reference()
+    for share, last, verdict in (
+        (0.2, 0.0, "learns"),
+        (0.5, 0.05, "learns late"),
+        (0.5, 0.4, "in part"),
+        (0.5, 0.8, "hopeless"),
+        (0.95, 0.0, "hopeless"),
+    ):
+        assert replace(advice, share=share, last=last).verdict == verdict
+    assert replace(advice, share=0.1, last=0.0, short=True).verdict == "hopeless"
+
+
+@pytest.mark.slow
+def test_the_same_question_has_the_same_answer():
+    first, again = (Adviser(river(), 500, runs=2).at("jdp", 4.0) for _ in range(2))
+    assert first == again
+    assert first.runs == 2
+    assert first.worst >= first.share
+
+
+@pytest.mark.slow
+def test_who_knows_nothing_gets_no_agent_that_is_told():
+    told, untold = (Adviser(river(), 500, runs=1, told_nothing=told_nothing).at("jdp", 8.0) for told_nothing in (0, 1))
+    assert untold.candidate.about != "told stationary"
+    assert "stationary" not in untold.candidate.boundary_options
+    assert untold.share >= told.share
+    staged = Problem(Garnet(4, 2, 3, stationary=False).unwrapped.model, "")
+    assert Adviser(staged, 300, runs=1).at("jdp", 8.0).candidate.about != "told stationary"
+
+
+@pytest.mark.slow
+def test_the_quick_noise_of_a_shuffler_is_that_of_the_real_one():
+    from private_rl_gym.experiments.advice import _SimulatedShuffler  # the law of its noise is not told elsewhere
+
+    real, quick = (
+        kind(RiverSwim(horizon=4), epsilon=2.0, delta=1e-6, users=4000, batch_size=2000, seed=0, statistic="reports")
+        for kind in (SDPShuffler, _SimulatedShuffler)
+    )
+    for board in (real, quick):
+        board.serve([1] * 6, 4000)
+    assert quick.release.noise_std["reports"] == pytest.approx(real.release.noise_std["reports"], rel=0.02)
+
+
+def test_a_table_of_transitions_is_the_truth_and_an_unknown_model_gets_a_stand_in():
+    lake = problem_of("FrozenLake-v1", {}, horizon=8)
+    assert lake.true
+    assert lake.model.optimal_value() == pytest.approx(
+        TabularModel.from_gym(gym.make("FrozenLake-v1"), 8).optimal_value()
+    )
+    pole = problem_of("CartPole-v1", {}, horizon=6, bins=2, low=[-2, -2, -0.2, -2], high=[2, 2, 0.2, 2])
+    assert not pole.true
+    assert pole.sizes == (6, 17, 2)
+    assert "a stand-in of its size takes its place, a random Garnet of 17 states" in pole.origin
+    cards = [
+        "--env",
+        "Blackjack-v1",
+        "--horizon",
+        "6",
+        "--reward-range",
+        "-1.5",
+        "1.5",
+        "--users",
+        "1000",
+        "--boundary",
+        "jdp",
+    ]
+    said = " ".join(run(*cards).stdout.split())
+    assert "Hopeless under every trust model" in said
+    assert "JDP: too large to simulate" in said
+
+
+def test_time_that_runs_out_is_said():
+    adviser = Adviser(river(), 500, seconds=1e-9)
+    assert adviser.reference() is None
+    assert adviser.at("jdp", 1.0) is None
+    assert adviser.smallest("ldp", 0.5) is None
+    assert len(adviser.notes) == 2
+    assert all("time ran out" in note for note in adviser.notes)
+    assert set(adviser.verdicts) == {"jdp", "ldp"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--env", "RiverSwin"], "Did you mean 'PrivateRL/RiverSwim-v0'?"),
+        (["--env", "nowhere_at_all:Two"], "there is no module 'nowhere_at_all'"),
+        (["--env", "CartPole-v1"], "add --bins 8"),
+        (["--env", "CartPole-v1", "--bins", "20", "--low=-1,-1,-1,-1", "--high", "1,1,1,1"], "too many to simulate"),
+        (["--env", "Blackjack-v1"], "Here: --horizon STEPS"),
+        (["--env", "HardBandit", "--horizon", "4"], "has no option 'horizon'"),
+        (["--env", "RiverSwim", "--set", "horizon=4"], "write it as environment.NAME=VALUE"),
+        (["--env", "RiverSwim", "--regret", "1.5"], "--regret is 1.5"),
+        (["--env", "RiverSwim", "--regret", "0.5", "--epsilon", "1"], "give one of them"),
+        (["--env", "RiverSwim", "--boundary", "open"], "it promises nothing"),
+        (["--env", "RiverSwim", "--boundary", "jdb"], "Did you mean 'jdp'?"),
+        (["--env", "RiverSwim", "--epsilon", "-1"], "epsilon is -1"),
+        (["--env", "RiverSwim", "--delta", "2"], "delta is 2"),
+        (["--env", "RiverSwim", "--users", "0"], "at least 1"),
+        (["--env", "Garnet", "--set", "environment.n_actions=1"], "there is nothing to learn"),
+    ],
+)
+def test_a_question_that_makes_no_sense_gets_a_sentence(arguments, said):
+    done = run("--users", "100", *arguments)
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+
+
+def test_pure_promises_are_planned_without_a_shuffler():
+    with pytest.raises(GridError, match="sdp: "):
+        Adviser(river(), 100, delta=0.0).at("sdp", 1.0)
+    done = run("--env", "RiverSwim", "--horizon", "4", "--users", "100", "--runs", "1", "--delta", "0", "--json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["rows"]
+    assert set(rows) == {"none", "jdp", "ldp"}
+    assert rows["jdp"]["delta"] == 0.0
+
+
+@pytest.mark.slow
+def test_promises_are_those_of_the_boundaries():
+    adviser = Adviser(river(4), 200, runs=1, delta=1e-5)
+    assert adviser.at("jdp", 2.0).delta == 1e-5
+    assert adviser.at("ldp", 2.0).delta == BOUNDARIES["ldp"].kind.usual_delta == 0.0
+    assert math.isinf(adviser.reference().epsilon)
