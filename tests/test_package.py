@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -107,3 +108,31 @@ def test_the_package_imports_only_what_its_installation_brings():
     foreign = imported - set(sys.stdlib_module_names) - {"private_rl_gym", "__future__"}
     assert foreign - modules <= {"typing_extensions"}  # for types alone; torch brings it
     assert {"joblib", "pyarrow", "typer"} <= foreign
+
+
+@pytest.mark.slow
+def test_what_is_released_builds_installs_and_runs_alone(tmp_path):
+    """The wheel is built from the sdist, so both are whole; it then runs with the repository out of sight."""
+    source, site = Path(__file__).parents[1], tmp_path / "site"
+    python = [sys.executable, "-m"]
+    subprocess.run([*python, "build", "--outdir", tmp_path, source], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 1_000_000
+    subprocess.run([*python, "pip", "install", "-q", "--no-deps", "--target", site, wheel], check=True)
+    assert (site / "private_rl_gym" / "py.typed").is_file()
+    code = """
+import private_rl_gym, gymnasium as gym
+from private_rl_gym.experiments.grid import BUILT_IN, read_grid
+assert "site" in private_rl_gym.__file__, private_rl_gym.__file__
+assert all(read_grid(name) for name in BUILT_IN)
+print(gym.make("PrivateRL/RiverSwim-v0").reset(seed=0)[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "0"
