@@ -199,7 +199,7 @@ def _print(
         f"regret: of all users, in rewards from 0 to 1; actions at random lose {adviser.never * adviser.users:,.0f}. "
         "share: the same as a share of that, worst: in the worst of the runs. last: what the policy that was learned "
         "last still loses, as such a share. noise: its deviation in a count of visits after all users; visits: the "
-        "mean of such a count. Regret has heavy tails: other runs may differ by half.",
+        "mean of such a count. Regret has heavy tails: another run may lose three times as much.",
         style="dim",
         highlight=False,
     )

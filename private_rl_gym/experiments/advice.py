@@ -112,14 +112,15 @@ def _work(sizes: tuple[int, int, int]) -> int:
 class _LargeBatches(BinarySums):
     """Noise bits of the variance that large batches have. The exact number takes seconds for each size of a batch.
 
-    Where they are many, their number is that of Gaussian noise, which is less by some hundredths.
+    Where there are many in many counters, their number is that of Gaussian noise, which is less by some hundredths.
     """
 
     def __init__(self, moved: int, epsilon: float, delta: float, **options: Any) -> None:
         check_budget(epsilon, delta)
         bits = 8.0 * moved / gaussian_mu(epsilon, delta) ** 2 if delta else 0.0
-        super().__init__(1 if bits > MANY else moved, epsilon, delta, **options)
-        if bits > MANY:
+        many = moved > 1 and bits > MANY
+        super().__init__(1 if many else moved, epsilon, delta, **options)
+        if many:
             self.moved, self.tau, self._variance = moved, bits, bits / 4.0
         else:
             self._variance = super().noise_bits(LARGE).variance(LARGE)

@@ -135,11 +135,14 @@ def test_who_knows_nothing_gets_no_agent_that_is_told():
 
 
 @pytest.mark.slow
-def test_the_quick_noise_of_a_shuffler_is_that_of_the_real_one():
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 8.0])
+def test_the_quick_noise_of_a_shuffler_is_that_of_the_real_one(epsilon):
     from private_rl_gym.experiments.advice import _SimulatedShuffler  # the law of its noise is not told elsewhere
 
     real, quick = (
-        kind(RiverSwim(horizon=4), epsilon=2.0, delta=1e-6, users=4000, batch_size=2000, seed=0, statistic="reports")
+        kind(
+            RiverSwim(horizon=4), epsilon=epsilon, delta=1e-6, users=4000, batch_size=2000, seed=0, statistic="reports"
+        )
         for kind in (SDPShuffler, _SimulatedShuffler)
     )
     for board in (real, quick):
