@@ -10,6 +10,7 @@
 * ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
 * ``DPPolicyGradient``, ``DPPPO`` - policy gradients on noisy sums, for environments that cannot be counted
 * ``RLSVI`` - exploration by noise, which gives a guarantee of its own
+* ``ModelLoop`` - anybody's learner, trained on private models between groups of users
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.linear import UCRLVTR as UCRLVTR
     from private_rl_gym.agents.linear import PrivateLinOptPO as PrivateLinOptPO
     from private_rl_gym.agents.linear import PrivateLinOptVI as PrivateLinOptVI
+    from private_rl_gym.agents.model_loop import ModelLoop as ModelLoop
     from private_rl_gym.agents.private_ucbpo import PrivateUCBPO as PrivateUCBPO
     from private_rl_gym.agents.private_ucbvi import PrivateUCBVI as PrivateUCBVI
     from private_rl_gym.agents.psrl import PSRL as PSRL

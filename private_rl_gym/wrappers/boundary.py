@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
@@ -31,7 +31,7 @@ from private_rl_gym.wrappers import saving
 from private_rl_gym.wrappers.crowd import Crowd
 from private_rl_gym.wrappers.entrance import Entrance, Observer
 from private_rl_gym.wrappers.population import TRANSPARENT, Population, countable, layers
-from private_rl_gym.wrappers.private_model import private_model
+from private_rl_gym.wrappers.private_model import Belief, private_model
 from private_rl_gym.wrappers.summing import about_gradients
 
 __all__ = ["SUMS", "Boundary"]
@@ -416,12 +416,26 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
                 self._batches.publish()
             return self.release
 
-    def private_model(self, render_mode: str | None = None) -> TabularEnv:
+    def private_model(
+        self,
+        render_mode: str | None = None,
+        *,
+        belief: Belief = "mean",
+        start: ArrayLike | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> TabularEnv:
         """The newest release as a Gymnasium environment. Any learner may train on it without weakening the guarantee.
 
         Observations contain the stage if those of the users' environment do.
+
+        Args:
+            render_mode: As of any Gymnasium environment.
+            belief: What the model says where the release says little: its best estimate (``"mean"``), the best that
+                may be hidden there (``"optimistic"``), or something at random (``"sampled"``).
+            start: The state in which users start, or the probabilities of all, if that is known publicly.
+            rng: The generator of a sampled model.
         """
-        model = private_model(self.release)
+        model = private_model(self.release, belief=belief, start=start, rng=rng)
         timed = isinstance(self.population.env.observation_space, gym.spaces.MultiDiscrete)
         return TabularEnv(model, observe_time=timed, render_mode=render_mode)
 

@@ -2,43 +2,99 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.privacy.projection import project_counts
 from private_rl_gym.privacy.release import Published, Release
 
-__all__ = ["private_model"]
+__all__ = ["Belief", "private_model"]
+
+Belief = Literal["mean", "optimistic", "sampled"]
+"""What a model says where a release says little."""
 
 
-def private_model(release: Published) -> TabularModel:
+def private_model(
+    release: Published,
+    *,
+    belief: Belief = "mean",
+    start: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> TabularModel:
     """The model that is estimated from a release by dividing projected counts.
 
     A count below its noise is not used: if a state and action were visited less than one standard deviation of the
     noise, all next states are equally likely and the reward is 0. The state in which episodes wait that ended early is
     known without data.
+
+    Args:
+        release: The release.
+        belief: The estimate itself (``"mean"``); or, for learners that have to explore, the estimate with rewards
+            raised by what noise and chance may hide, and with states and actions that pay 1 for ever where a count is
+            below its noise (``"optimistic"``); or a model that is drawn at random, the wider the less is known
+            (``"sampled"``).
+        start: The state in which users start, or the probabilities of all, where this is known publicly. Counts that
+            are pooled over stages do not say it.
+        rng: The generator of a sampled model.
     """
     if not isinstance(release, Release):
         raise ValueError(  # noqa: TRY004 - the boundary is wrong, not the type
             "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
             "statistic='tabular'."
         )
-    if release.pooled:
+    if belief not in ("mean", "optimistic", "sampled"):
+        raise ValueError(f"belief is {belief!r}: choose 'mean', 'optimistic' or 'sampled'.")
+    if release.pooled and start is None:
         raise ValueError(
-            "Counts that are pooled over stages do not say where users start, so that they make no model: build the "
-            "boundary without stationary=True."
+            "Counts that are pooled over stages do not say where users start: give start=, a state or the "
+            "probabilities of all, if it is known publicly; or build the boundary without stationary=True."
         )
     horizon, n_states, _ = release.n.shape
     m, n = project_counts(release.m, release.n, 0.0)
-    known = n > max(release.noise_std["n"], 0.5)
+    noise = max(release.noise_std["n"], 0.5)
+    known = n > noise
     transitions = np.where(known[..., None], m / np.maximum(n, 1e-12)[..., None], 1.0 / n_states)
     rewards = np.where(known, np.clip(release.r / np.maximum(n, 1e-12), 0.0, 1.0), 0.0)
+    if belief == "optimistic":
+        hidden = (noise + np.sqrt(np.maximum(n, 0.0))) / np.maximum(n, 1e-12)
+        rewards = np.where(known, np.minimum(1.0, rewards + hidden), 1.0)
+        transitions = np.where(known[..., None], transitions, np.eye(n_states)[:, None])
+    elif belief == "sampled":
+        if rng is None:
+            raise ValueError("A sampled model is drawn with rng=, a generator that belongs to the learner.")
+        transitions, rewards = _sampled(transitions, rewards, n, noise, rng)
     if release.absorbing is not None:
         transitions[:, release.absorbing] = np.eye(n_states)[release.absorbing]
         rewards[:, release.absorbing] = release.waiting_reward
+    return TabularModel(transitions, rewards, _initial(release, n, start), horizon)
+
+
+def _sampled(
+    transitions: NDArray[np.float64],
+    rewards: NDArray[np.float64],
+    n: NDArray[np.float64],
+    noise: float,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rows drawn around the estimate with as many users as say the same without noise."""
+    n = np.maximum(n, 0.0)
+    worth = n**2 / (n + noise**2) + 1.0  # the users whose chance is as large as chance and noise together
+    shares = rng.gamma(transitions * worth[..., None] + 1.0 / transitions.shape[-1])
+    shares = np.maximum(shares, 1e-300)
+    drawn = rng.beta(rewards * worth + 0.5, (1.0 - rewards) * worth + 0.5)
+    return shares / shares.sum(axis=-1, keepdims=True), drawn
+
+
+def _initial(release: Release, n: NDArray[np.float64], start: ArrayLike | None) -> NDArray[np.float64]:
+    n_states = n.shape[1]
+    if start is not None:
+        given = np.asarray(start, dtype=np.float64)
+        return np.eye(n_states)[int(given)] if given.ndim == 0 else given
     arrived = n[0].sum(axis=1)  # at stage 0
     if release.absorbing is not None:
         arrived[release.absorbing] = 0.0  # where episodes end, none begins
     total = arrived.sum()
-    initial = arrived / total if total > 0.0 else np.full(n_states, 1.0 / n_states)
-    return TabularModel(transitions, rewards, initial, horizon)
+    return arrived / total if total > 0.0 else np.full(n_states, 1.0 / n_states)

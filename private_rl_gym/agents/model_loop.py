@@ -1,0 +1,127 @@
+"""Anybody's learner behind a boundary: users, a release, training on the model that it makes, and users again.
+
+* ``ModelLoop`` - the loop
+* ``Learner`` - what a learner has to have: ``learn`` and ``predict``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike
+
+from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.policy import Policy
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.private_model import Belief
+
+__all__ = ["Learner", "ModelLoop"]
+
+
+class Learner(Protocol):
+    """Anything that learns in a Gymnasium environment, such as Stable-Baselines3's algorithms."""
+
+    def learn(self, total_timesteps: int) -> Any:
+        """Take so many steps in its environment, and learn."""
+
+    def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, Any]:
+        """The actions for a batch of observations."""
+
+
+class ModelLoop:
+    """Lets users run what a learner has learned, and the learner learn on the model that their release makes.
+
+    A learner that needs a million steps would need a million users' steps. Here its steps are steps in a model, which
+    costs nothing: users come in rounds, and after each the learner trains on the newest release. First users act at
+    random; in the following rounds the model is optimistic, so that the learner goes where little is known; the last
+    training is on the mean.
+
+    Privacy:
+        The guarantee of the board. The learner sees releases only, and whatever is done with them is post-processing.
+        Proof: docs/proofs/post-processing.md.
+
+    Args:
+        learner: The learner of an environment, such as ``lambda env: PPO("MlpPolicy", env)``. If it has ``set_env``,
+            as Stable-Baselines3's learners do, it goes on in the next model; else a new one is made for it.
+        board: The boundary around the users' environment, whose releases make models: of counts, with states that the
+            learner observes, and with the stage if what is best depends on it (``observe_time=True``).
+        timesteps: Number of steps in the model in each round.
+        rounds: Number of rounds of users.
+        belief: The model between rounds: ``"optimistic"``, ``"sampled"`` or ``"mean"``.
+        start: Where users start, if that is known publicly; counts that are pooled over stages do not say it.
+        seed: Of the loop's own draws: actions of the first users, and sampled models.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> import private_rl_gym
+        >>> from stable_baselines3 import DQN
+        >>> from private_rl_gym.agents import ModelLoop
+        >>> from private_rl_gym.wrappers import JDPBillboard
+        >>> river = gym.make("PrivateRL/RiverSwim-v0", horizon=6, n_states=3, observe_time=True)
+        >>> board = JDPBillboard(river, 2.0, 1e-6, users=1000, batch_size=100)
+        >>> loop = ModelLoop(lambda env: DQN("MlpPolicy", env, seed=0), board, timesteps=200, rounds=2, seed=0)
+        >>> loop.learn(1000).policy.deterministic
+        True
+    """
+
+    def __init__(
+        self,
+        learner: Callable[[gym.Env[Any, Any]], Learner],
+        board: Boundary,
+        *,
+        timesteps: int,
+        rounds: int = 5,
+        belief: Belief = "optimistic",
+        start: ArrayLike | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.board, self._make, self._belief, self._start = board, learner, belief, start
+        self.timesteps = positive_integer(timesteps, "timesteps", "steps in a model")
+        self.rounds = positive_integer(rounds, "rounds", "rounds of users")
+        self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"model loop")))
+        board.settle("tabular")
+        board.private_model(belief=belief, start=start, rng=self.rng)  # what cannot be is refused before users come
+        horizon, n_states, n_actions = board.sizes
+        self.policy = Policy(np.full((horizon, n_states, n_actions), 1.0 / n_actions), n_actions)
+        """The policy that users run next; after ``learn``, what was learned."""
+        self.learner: Learner | None = None
+        """The learner, once there was a release."""
+
+    def learn(self, users: int) -> ModelLoop:
+        """Let users come, in rounds of equal size, and train after each."""
+        positive_integer(users, "users", "users")
+        for part in range(self.rounds):
+            count = users * (part + 1) // self.rounds - users * part // self.rounds
+            if not count:
+                continue
+            self.board.serve(self.policy, count, rng=None if self.policy.deterministic else self.rng)
+            if self.board.closes_early:
+                self.board.publish()
+            self._train(self._belief if part < self.rounds - 1 else "mean")
+        return self
+
+    def _train(self, belief: Belief) -> None:
+        """Train on the newest release, and take the learner's policy over."""
+        env = self.board.private_model(belief=belief, start=self._start, rng=self.rng)
+        if self.learner is not None and hasattr(self.learner, "set_env"):
+            self.learner.set_env(env)
+        else:
+            self.learner = self._make(env)
+        self.learner.learn(self.timesteps)
+        self.policy = self._table(env)
+
+    def _table(self, env: gym.Env[Any, Any]) -> Policy:
+        """The learner's best actions, as a table by stage and state."""
+        assert self.learner is not None  # noqa: S101 - it has just been trained
+        horizon, n_states, n_actions = self.board.sizes
+        states = np.arange(n_states)
+        if isinstance(env.observation_space, gym.spaces.MultiDiscrete):
+            stages = np.repeat(np.arange(horizon), n_states)
+            observations = np.stack([stages, np.tile(states, horizon)], axis=1)
+            actions, _ = self.learner.predict(observations, deterministic=True)
+            return Policy(np.asarray(actions, dtype=np.int64).reshape(horizon, n_states), n_actions)
+        actions, _ = self.learner.predict(states, deterministic=True)
+        return Policy(np.tile(np.asarray(actions, dtype=np.int64), (horizon, 1)), n_actions)
