@@ -36,5 +36,5 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_theme = "furo"
 html_title = "private_rl_gym"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["site.css"]
 html_math_renderer = "mathml"
