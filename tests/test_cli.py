@@ -85,6 +85,7 @@ def test_the_table_is_what_boundaries_do():
         assert row["bound"] == pytest.approx(board.release.error_bound(0.05))
 
 
+@pytest.mark.slow
 def test_every_trust_model_has_a_row():
     missing = {str(model) for model in TrustModel} - {model for model, _ in rows("--users", "1000", "--delta", "1e-6")}
     assert not missing, f"{', '.join(missing)}: yield a row of it in experiments/budget.py"

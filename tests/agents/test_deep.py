@@ -70,7 +70,7 @@ def toy(seen="box", done="discrete"):
     return gym.make("Toy-v0", seen=SEEN[seen], done=DONE[done], max_episode_steps=4, disable_env_checker=True)
 
 
-@every_agent
+@pytest.mark.parametrize("kind", [DPPolicyGradient, pytest.param(DPPPO, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize("done", DONE)
 def test_all_spaces_are_learned_and_predicted(kind, seen, done, tmp_path):

@@ -62,6 +62,7 @@ def test_curves_are_means_with_confidence(drawn):
     assert math.isinf(curves["open"].epsilon)
 
 
+@pytest.mark.slow
 def test_tables_hold_the_same_numbers(drawn):
     curves = summarize(drawn[0].read(GRID.cells))
     rows = list(csv.DictReader(io.StringIO(as_csv(curves))))

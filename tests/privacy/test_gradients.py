@@ -87,6 +87,7 @@ def by_torch(network, users, baseline, reach, discount):
     return gradient(theta, torch.tensor(users.inputs), actions, torch.tensor(advantages)).numpy()
 
 
+@pytest.mark.slow
 @every_network
 def test_the_closed_form_is_what_torch_differentiates(network):
     statistic, users = Gradients(network, H), episodes(network)
