@@ -70,6 +70,7 @@ def test_private_regret_falls_as_epsilon_grows(name):
     assert found[-1] <= 3 * regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("private", "parent"), [("DPUCBVI", "UCBVI"), ("PUCB", "UBEV")])
 @pytest.mark.parametrize("constants", ["theory", "practical"])
 def test_around_exact_counts_a_private_agent_is_its_parent(private, parent, constants):

@@ -44,6 +44,7 @@ def learned(env, epsilon=1.0, users=20_000, seed=0, **options):
 # Learning ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_learns_at_epsilon_1():
     share, agent = learned(river())
     assert share < 0.15

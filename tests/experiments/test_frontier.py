@@ -79,6 +79,7 @@ def test_the_table_has_its_columns_and_a_row_for_each_curve(drawn):
         assert (row["users"], row["seeds"]) == ("60", str(curve.seeds))
 
 
+@pytest.mark.slow
 def test_rows_say_what_is_known_and_what_is_really_promised(drawn):
     *_, folder, _ = drawn
     rows = list(csv.DictReader(io.StringIO((folder / "table.csv").read_text())))

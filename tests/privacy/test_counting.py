@@ -77,6 +77,7 @@ def test_blt_at_fifty_thousand_is_the_specified_one():
     assert blt.worst_error == pytest.approx(4.527, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 3, 5, 11, 64, 129])
 def test_blt_coefficients_and_closed_forms(steps):
     blt = fit_blt(steps)

@@ -304,6 +304,7 @@ class Keeps:
         self.seen.append(users)
 
 
+@pytest.mark.slow
 def test_without_a_delta_the_noise_is_laplace_noise_for_the_whole_vector():
     board = jdp(delta=0.0)
     statistic = board.statistic

@@ -77,6 +77,7 @@ def proved(statistic):
     }
 
 
+@pytest.mark.slow
 @given(numbers, st.booleans(), st.booleans(), st.floats(0.05, 2.0))
 def test_no_pair_of_users_exceeds_the_proof(seed, signed, paper, bound):
     """Over features, values (also impossible ones) and pairs of users: whole vectors, and every block."""

@@ -33,6 +33,7 @@ def test_noise_that_no_proof_is_for_is_refused(counting, noise):
         JDPBillboard(TabularEnv(MODEL), 1.0, 1e-6, 11, counting=counting, noise=noise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("counting", "noise"), [pair for pair in PAIRS if pair[1] in COUNTING[pair[0]].laws])
 def test_what_is_published_is_noised_as_calibrated(counting, noise):
     """The standard deviation of published noise, from 200 runs: within 3 %, and half, 0.7 or 1.3 times it is not."""

@@ -42,6 +42,7 @@ def cost(agent):
     return CORRIDOR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "board"),
     [
