@@ -17,6 +17,7 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.search import EstimatedModel, Everyone, NearBest, PolicyMixture, shares, simplex
 from private_rl_gym.privacy.projection import project_counts
 from private_rl_gym.privacy.release import Release
+from private_rl_gym.wrappers.boundary import Boundary
 
 __all__ = ["APEVE", "SDPPE"]
 
@@ -178,6 +179,15 @@ class SDPPE(BatchedAgent):
         H, S, A = self._board.sizes
         return Policy.of(table, horizon=H, n_states=S, n_actions=A)
 
+    def _settle(self, board: Boundary) -> None:
+        """Refuse counts that are pooled over stages before anybody comes, because they do not say where users start."""
+        super()._settle(board)
+        if board.release.pooled:
+            raise ValueError(
+                f"{type(self).__name__} explores stage by stage, from where users start, which counts pooled over "
+                "stages do not say: build the boundary without stationary=True."
+            )
+
     # Estimates -------------------------------------------------------------------------------------------------------
 
     def _error(self, batch: Release) -> float:
@@ -272,11 +282,6 @@ class APEVE(SDPPE):
 
 def _starts(batch: Release) -> NDArray[np.float64]:
     """The number of users of a batch who started in each state, and, last, the number of all its users."""
-    if batch.pooled:
-        raise ValueError(
-            "SDPPE explores stage by stage, from where users start, which counts pooled over stages do not say: build "
-            "the boundary without stationary=True."
-        )
     seen = batch.n[0].sum(axis=-1)
     if batch.absorbing is not None:  # where episodes end, none begins
         seen[batch.absorbing] = 0.0

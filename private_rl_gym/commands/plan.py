@@ -13,7 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from private_rl_gym.commands.runs import DELTA_HELP, numbers_of, value_of
+from private_rl_gym.commands.runs import DELTA_HELP, Bins, High, Horizon, Low, RewardRange, numbers_of, value_of
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments.advice import EPSILONS, TRUST, Advice, Adviser
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
@@ -47,13 +47,11 @@ def plan(
         list[str] | None,
         typer.Option(help=f"Of {', '.join(TRUST)}; may be given several times; all if nothing is said."),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps of an episode.")] = None,
-    reward_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")
-    ] = None,
-    bins: Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")] = None,
-    low: Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")] = None,
-    high: Annotated[str | None, typer.Option(help="Their upper bounds.")] = None,
+    horizon: Horizon = None,
+    reward_range: RewardRange = None,
+    bins: Bins = None,
+    low: Low = None,
+    high: High = None,
     option: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the environment, as `environment.n_states=8`.")
     ] = None,

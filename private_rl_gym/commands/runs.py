@@ -25,9 +25,30 @@ from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, C
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.store import Store
 
-__all__ = ["DELTA_HELP", "budget_of", "list_", "numbers_of", "show", "sweep", "train", "value_of"]
+__all__ = [
+    "DELTA_HELP",
+    "Bins",
+    "High",
+    "Horizon",
+    "Low",
+    "RewardRange",
+    "budget_of",
+    "list_",
+    "numbers_of",
+    "show",
+    "sweep",
+    "train",
+    "value_of",
+]
 
 STORE = Path("runs")
+
+# Adapters for an environment of somebody's own, as `train` and `plan` take them.
+Horizon = Annotated[int | None, typer.Option(help="Steps of an episode, for environments without a limit.")]
+RewardRange = Annotated[tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")]
+Bins = Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")]
+Low = Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")]
+High = Annotated[str | None, typer.Option(help="Their upper bounds.")]
 
 
 def _usual_delta(board: Named) -> float:
@@ -117,13 +138,11 @@ def train(
             help="A TOML file with environment, agent, boundary, users, seeds; --users and --seed go before it."
         ),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps of an episode, for environments without a limit.")] = None,
-    reward_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")
-    ] = None,
-    bins: Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")] = None,
-    low: Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")] = None,
-    high: Annotated[str | None, typer.Option(help="Their upper bounds.")] = None,
+    horizon: Horizon = None,
+    reward_range: RewardRange = None,
+    bins: Bins = None,
+    low: Low = None,
+    high: High = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the record, the curve and the figure.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record for machines.")] = False,

@@ -14,7 +14,7 @@ from private_rl_gym.privacy.release import Published, Release
 __all__ = ["Belief", "private_model"]
 
 Belief = Literal["mean", "optimistic", "sampled"]
-"""What a model says where a release says little."""
+"""The view that a model takes where a release says little."""
 
 
 def private_model(
@@ -92,7 +92,11 @@ def _initial(release: Release, n: NDArray[np.float64], start: ArrayLike | None) 
     n_states = n.shape[1]
     if start is not None:
         given = np.asarray(start, dtype=np.float64)
-        return np.eye(n_states)[int(given)] if given.ndim == 0 else given
+        if given.ndim:
+            return given  # a model checks that these are probabilities
+        if given not in range(n_states):
+            raise ValueError(f"start is {start}: a state is a whole number from 0 to {n_states - 1}.")
+        return np.asarray(np.eye(n_states)[int(given)])
     arrived = n[0].sum(axis=1)  # at stage 0
     if release.absorbing is not None:
         arrived[release.absorbing] = 0.0  # where episodes end, none begins

@@ -119,6 +119,12 @@ def test_sampled_models_are_spread_around_the_mean_as_widely_as_little_is_known(
     np.testing.assert_allclose(models("sampled", 20, rng=np.random.default_rng(0)).transitions.sum(axis=-1), 1.0)
 
 
+@pytest.mark.parametrize("start", [-1, 4, 1.5, [0.5, 0.2, 0.0, 0.0], [1.0]])
+def test_a_start_that_is_none_is_refused(start):
+    with pytest.raises(ValueError, match=r"start|initial|probabilit"):
+        models("mean", 20, start=start)
+
+
 def test_a_sampled_model_needs_a_generator():
     with pytest.raises(ValueError, match="rng="):
         models("sampled", 20)

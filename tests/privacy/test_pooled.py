@@ -196,12 +196,11 @@ def test_logged_users_count_once_and_not_at_every_stage():
     assert 2_000 < found[1] <= 3 * 2_000  # at most three cells with this action
 
 
-@pytest.mark.slow
-def test_a_learner_that_goes_stage_by_stage_says_what_it_needs():
-    board = SDPShuffler(river(), 4.0, 1e-4, 20_000, stationary=True)
-    agent = SDPPE("TabularPolicy", board)
+def test_a_learner_that_goes_stage_by_stage_says_what_it_needs_before_anybody_comes():
+    board = LDPUserSide(river(), 4.0, users=20_000, stationary=True)
     with pytest.raises(ValueError, match="without stationary=True"):
-        agent.learn(20_000)
+        SDPPE("TabularPolicy", board)
+    assert board.users_left == 20_000
 
 
 # Batches that grow ---------------------------------------------------------------------------------------------------
