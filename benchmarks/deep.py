@@ -1,10 +1,12 @@
 """Returns of policy gradients against users, at several epsilon and without noise: ``python benchmarks/deep.py``.
 
 Every run has defaults only. A curve is the mean return of the policy that the agent would deploy, measured on an
-environment of the experimenter's own. Records are kept in a file, so that a second run goes on where the first ended.
+environment of the experimenter's own. Each run is one line of a file of records; runs that are there are not run again.
 
-    python benchmarks/deep.py CartPole-v1 --users 0.5=50000 1=30000 2=30000 inf=30000 --seeds 3 --records cartpole.json
-    python benchmarks/deep.py CartPole-v1 --records cartpole.json --draw docs/images/cartpole.svg
+    python benchmarks/deep.py CartPole-v1 --users 0.5=50000 1=10000 inf=10000 --seeds 3 --records deep.jsonl
+    python benchmarks/deep.py CartPole-v1 --agent PPO --steps 100000 --seeds 2 --records deep.jsonl
+    python benchmarks/deep.py --records deep.jsonl --table
+    python benchmarks/deep.py CartPole-v1 Acrobot-v1 --records deep.jsonl --draw docs/images/deep.svg
 """
 
 from __future__ import annotations
@@ -16,20 +18,55 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import classic
 import gymnasium as gym
 import numpy as np
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
 
 from private_rl_gym import agents
-from private_rl_gym.experiments.drawing import look_of, new_axes, save
+from private_rl_gym.experiments.drawing import label_ends, look_of, new_panels, save
 from private_rl_gym.wrappers import Boundary, JDPBillboard, OpenBillboard
 
-POINTS = 20  # of a curve
 EPISODES = 100  # of an evaluation
+SHORT = 50  # steps: episodes that are shorter are evaluated
+MANY = 5_000  # times, because little is earned in each
+CHANCE = 0.1  # of the first return: a gain without noise that is smaller is no learning
+FEW = 10  # of one of Stable-Baselines3's PPO, which meets one user at a time
+
+Points = list[tuple[int, float, int]]
+"""Users, mean return of the policy, and steps of the environment so far."""
+
+
+class Watch:
+    """What users did, on the experimenter's side: their steps and their returns."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.returns: list[Any] = []
+
+    def left(self, users: Any, _count: int) -> None:
+        """Take in a group of users."""
+        if hasattr(users, "lengths"):  # users of tables have none
+            there = np.arange(users.rewards.shape[1]) < users.lengths[:, None]
+            self.steps += int(users.lengths.sum())
+            self.returns.append((users.rewards * there).sum(axis=1))
+
+
+def make(env_id: str) -> gym.Env[Any, Any]:
+    """The environment; the picture alone of a MiniGrid, whose missions are sentences."""
+    if not env_id.startswith("MiniGrid"):
+        return gym.make(env_id)
+    from minigrid.wrappers import ImgObsWrapper  # needs `pip install minigrid`
+
+    return ImgObsWrapper(gym.make(env_id))  # type: ignore[no-any-return]
 
 
 def board_of(env_id: str, epsilon: float, users: int, seed: int, horizon: int | None) -> Boundary:
     """The board of one run; epsilon is infinite for one without noise."""
-    env = gym.make(env_id)
+    env = make(env_id)
     env.unwrapped.reset(seed=seed)
     if math.isinf(epsilon):
         return OpenBillboard(env, users=users, horizon=horizon)
@@ -40,79 +77,194 @@ def board_of(env_id: str, epsilon: float, users: int, seed: int, horizon: int | 
 
 def mean_return(env_id: str, agent: Any, horizon: int | None, seed: int) -> float:
     """The mean return of the policy that would be deployed, by users who are the experimenter's."""
-    test = OpenBillboard(gym.make(env_id), statistic=agent.layers(), horizon=horizon)
+    if not hasattr(agent, "layers"):
+        return float(make(env_id).unwrapped.model.value_of(agent.best_policy()))  # type: ignore[attr-defined] # exact
+    test = OpenBillboard(make(env_id), statistic=agent.layers(), horizon=horizon)
     test.unwrapped.reset(seed=10_000 + seed)
-    totals: list[Any] = []
-
-    class Returns:
-        def left(self, users: Any, _count: int) -> None:
-            there = np.arange(users.rewards.shape[1]) < users.lengths[:, None]
-            totals.append((users.rewards * there).sum(axis=1))
-
-    test.observe(Returns())
-    test.serve(agent.best_policy(), EPISODES, rng=np.random.default_rng(seed))
-    return float(np.concatenate(totals).mean())
+    watch = Watch()
+    test.observe(watch)
+    test.serve(agent.best_policy(), MANY if agent.horizon < SHORT else EPISODES, rng=np.random.default_rng(seed))
+    return float(np.concatenate(watch.returns).mean())
 
 
 def curve(
-    env_id: str, name: str, epsilon: float, users: int, seed: int, horizon: int | None
-) -> list[tuple[int, float]]:
-    """Pairs (users, mean return)."""
-    board = board_of(env_id, epsilon, users, seed, horizon)
-    agent = getattr(agents, name)("MlpPolicy", board, seed=seed)
-    points = [(0, mean_return(env_id, agent, horizon, seed))]
-    for stop in np.linspace(0, users, POINTS + 1).astype(int)[1:]:
-        agent.learn(int(stop - points[-1][0]) * agent.horizon, reset_num_timesteps=False)
-        points.append((int(stop), mean_return(env_id, agent, horizon, seed)))
-    return points
+    env_id: str, name: str, epsilon: float, users: int, seed: int, horizon: int | None, points: int, **options: Any
+) -> Points:
+    """The curve of one run of a learner of this package."""
+    board, watch = board_of(env_id, epsilon, users, seed, horizon), Watch()
+    kind = getattr(agents, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one without noise says so
+        agent = kind(kind.policies[0], board, seed=seed, **options)
+    board.observe(watch)
+    found = [(0, mean_return(env_id, agent, horizon, seed), 0)]
+    for stop in np.linspace(0, users, points + 1).astype(int)[1:]:
+        agent.learn(int(stop - found[-1][0]) * agent.horizon, reset_num_timesteps=False)
+        found.append((int(stop), mean_return(env_id, agent, horizon, seed), watch.steps))
+    return found
 
 
-def draw(records: list[dict[str, Any]], env_id: str, target: Path) -> None:
-    """Curves of the mean over seeds, one for each epsilon, and the range of seeds around it."""
-    canvas, panel = new_axes(f"{env_id}: return against users (delta = 1e-6, replace one user)")
-    pairs = sorted({(record["epsilon"], record["users"]) for record in records}, reverse=True)
-    for number, (epsilon, most) in enumerate(pairs):
-        look = look_of(number)
-        runs = [
-            np.array(record["points"]) for record in records if (record["epsilon"], record["users"]) == (epsilon, most)
-        ]
-        users, returns = runs[0][1:, 0], np.array([run[1:, 1] for run in runs])
-        label = "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
-        panel.plot(users, returns.mean(axis=0), label=f"{label} ({len(runs)} seeds)", **look)
-        panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=look["color"], alpha=0.15, lw=0)
-    null = np.mean([record["points"][0][1] for record in records])
-    panel.axhline(null, color="0.5", linestyle=":", label="random play")
-    panel.set(xlabel="users", ylabel="mean return of the policy", xscale="log")
-    panel.legend(frameon=False)
+def signal(env_id: str, horizon: int | None, users: int = 1_000) -> str:
+    """How large the mean of clipped gradients is before anything is learned, and the noise in it, as a row of a table.
+
+    The square of the norm of the mean is the product of the means of two batches, so that chance does not add to it.
+    """
+    board = board_of(env_id, math.inf, 20 * 200, 0, horizon)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent: Any = agents.DPPolicyGradient("MlpPolicy", board, seed=0, batch_size=users, learning_rate=0.0)
+    means = []
+    for stop in (200 + 2 * users, users):  # users who say how large returns are, and what they expect; gradients
+        agent.learn(stop * agent.horizon, reset_num_timesteps=False)
+        means.append(board.batch.gradient / (agent.shares[0] * board.batch.users))
+    size, row = agent.network.size, [env_id]
+    row += [f"{size:,}", f"{math.sqrt(max(0.0, float(means[0] @ means[1]))):.3f}"]
+    for epsilon in (2.0, 8.0):
+        private = board_of(env_id, epsilon, 20, 0, horizon)
+        agents.DPPolicyGradient("MlpPolicy", private)  # settles what is summed
+        row.append(f"{private.expected_noise(1) / agent.shares[0] * math.sqrt(size):,.0f}")
+    return "| " + " | ".join(row) + " |"
+
+
+class Evaluations(BaseCallback):
+    """Evaluations of a learner of Stable-Baselines3 at evenly spaced steps."""
+
+    def __init__(self, env_id: str, every: int) -> None:
+        super().__init__()
+        self.test, self.every, self.found = Monitor(make(env_id)), every, [(0, math.nan, 0)]
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps % self.every == 0:
+            mean = evaluate_policy(self.model, self.test, n_eval_episodes=FEW, deterministic=False)[0]
+            self.found.append((0, float(mean), self.num_timesteps))
+        return True
+
+
+def peer(env_id: str, steps: int, seed: int, points: int) -> Points:
+    """The curve of Stable-Baselines3's PPO with its defaults, by steps."""
+    watch = Evaluations(env_id, steps // points)
+    PPO("MlpPolicy", make(env_id), seed=seed, device="cpu").learn(steps, callback=watch)
+    return watch.found
+
+
+def run(given: argparse.Namespace, records: list[dict[str, Any]]) -> None:
+    """Run what is missing, and append each run to the file."""
+    pairs = [(float(pair.split("=")[0]), int(pair.split("=")[1])) for pair in given.users]
+    pairs += [(math.inf, given.steps)] if given.steps else []
+    for seed in range(given.seeds):
+        for env_id in given.envs:
+            for epsilon, users in pairs:
+                about = {"env": env_id, "agent": given.agent, "epsilon": epsilon, "users": users, "seed": seed}
+                about |= {"options": given.options} if given.options else {}
+                if any(about.items() <= record.items() for record in records):
+                    continue
+                points = (
+                    peer(env_id, users, seed, given.points)
+                    if given.agent == "PPO"
+                    else curve(
+                        env_id, given.agent, epsilon, users, seed, given.horizon, given.points, **(given.options or {})
+                    )
+                )
+                records.append({**about, "horizon": given.horizon, "points": points})
+                with given.records.open("a") as file:
+                    file.write(json.dumps(records[-1]) + "\n")
+
+
+def grouped(records: list[dict[str, Any]]) -> dict[tuple[str, str, float, int], list[dict[str, Any]]]:
+    """Runs that differ in their seed alone, in order."""
+    groups: dict[tuple[str, str, float, int], list[dict[str, Any]]] = {}
+    for record in sorted(records, key=lambda r: (r["env"], r["agent"], r["epsilon"], r["users"], r["seed"])):
+        key = record["env"], record["agent"], record["epsilon"], record["users"]
+        groups.setdefault(key, []).append(record)
+    return groups
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """A table of last policies in Markdown: the gain over random play, as a share of the gain without noise."""
+    groups = grouped(records)
+    last = {key: np.array([record["points"][-1][1] for record in group]) for key, group in groups.items()}
+    lines = ["| environment | learner | epsilon | users | seeds | mean return (least, most) | share |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for (env_id, agent, epsilon, users), values in last.items():
+        null = np.mean([record["points"][0][1] for record in groups[env_id, agent, epsilon, users]])
+        same = [one.mean() for key, one in last.items() if key[:2] == (env_id, agent) and math.isinf(key[2])]
+        most = max(same, default=null) - null
+        share = (values.mean() - null) / most if most > CHANCE * abs(null) else math.nan
+        told = "" if math.isinf(epsilon) or math.isnan(share) else f"{share:.2f}"
+        who = f"{users:,} steps" if agent == "PPO" else f"{users:,}"
+        spread = f"{values.mean():.4g} ({values.min():.4g}, {values.max():.4g})"
+        noise = "not private" if math.isinf(epsilon) else f"{epsilon:g}"
+        lines.append(f"| {env_id} | {agent} | {noise} | {who} | {len(values)} | {spread} | {told} |")
+    return "\n".join(lines)
+
+
+def needed(records: list[dict[str, Any]], goal: float) -> str:
+    """A line for each group of runs: the steps of the environment before the first evaluation at the goal, by seed."""
+    lines = []
+    for (env_id, agent, epsilon, users), group in grouped(records).items():
+        firsts = [next((steps for _, mean, steps in r["points"] if mean >= goal), math.inf) for r in group]
+        lines.append(f"{env_id} {agent} epsilon={epsilon:g} users={users}: {', '.join(f'{n:,}' for n in firsts)}")
+    return "\n".join(lines)
+
+
+def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: Path) -> None:
+    """A panel for each environment: the mean over seeds and their range, at each epsilon, and random play."""
+    columns = min(2, len(env_ids))
+    canvas, panels = new_panels(env_ids, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.4, 3.4))
+    for env_id, panel in zip(env_ids, panels, strict=True):
+        groups = {
+            key[2:]: group for key, group in grouped(records).items() if key[:2] == (env_id, agent) and key[3] > 0
+        }
+        longest = {epsilon: max(users for other, users in groups if other == epsilon) for epsilon, _ in groups}
+        ends, nulls = [], []
+        for number, epsilon in enumerate(sorted(longest, reverse=True)):
+            group, look = groups[epsilon, longest[epsilon]], look_of(number)
+            users = [point[0] for point in group[0]["points"]]
+            returns = np.array([[point[1] for point in record["points"]] for record in group])
+            nulls += [record["points"][0][1] for record in group]
+            panel.plot(users, returns.mean(axis=0), **look)
+            panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=look["color"], alpha=0.15, lw=0)
+            name = "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
+            ends.append((float(returns.mean(axis=0)[-1]), f"{name} ({len(group)})", look["color"]))
+        null = float(np.mean(nulls))
+        panel.axhline(null, color="0.5", linestyle=":")
+        panel.set(xlabel="users", ylabel="mean return")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.locator_params(axis="x", nbins=5)
+        label_ends(panel, [*ends, (null, "random play", "0.4")], apart=0.07)
     save(canvas, target.with_suffix(""), [target.suffix.removeprefix(".")])
 
 
 def main() -> None:
     """Run what is missing, print a table, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("env")
-    parser.add_argument("--agent", default="DPPolicyGradient")
+    parser.add_argument("envs", nargs="*", metavar="ENV")
+    parser.add_argument("--agent", default="DPPolicyGradient", help="an agent of this package, or PPO")
     parser.add_argument("--users", nargs="*", default=[], metavar="EPSILON=USERS")
+    parser.add_argument("--steps", type=int, default=0, help="steps of PPO")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--points", type=int, default=10, help="points of a curve")
     parser.add_argument("--horizon", type=int)
-    parser.add_argument("--records", type=Path, default=Path("deep.json"))
-    parser.add_argument("--draw", type=Path)
+    parser.add_argument("--options", type=json.loads, help="arguments of the agent that are no defaults, in JSON")
+    parser.add_argument("--records", type=Path, default=Path(__file__).with_suffix(".jsonl"))
+    parser.add_argument("--table", action="store_true", help="print a table of all records")
+    parser.add_argument("--goal", type=float, help="print the steps until an evaluation is at least this")
+    parser.add_argument("--signal", action="store_true", help="print how large gradients are before learning")
+    parser.add_argument("--draw", type=Path, help="draw the curves of these environments")
     given = parser.parse_args()
-    records = json.loads(given.records.read_text()) if given.records.exists() else []
-    for seed in range(given.seeds):
-        for pair in given.users:
-            epsilon, users = float(pair.split("=")[0]), int(pair.split("=")[1])
-            about = {"env": given.env, "agent": given.agent, "epsilon": epsilon, "users": users, "seed": seed}
-            if not any(about.items() <= record.items() for record in records):
-                points = curve(given.env, given.agent, epsilon, users, seed, given.horizon)
-                records.append({**about, "points": points})
-                given.records.write_text(json.dumps(records))
-    mine = [record for record in records if (record["env"], record["agent"]) == (given.env, given.agent)]
-    for epsilon, users in sorted({(record["epsilon"], record["users"]) for record in mine}):
-        last = [r["points"][-1][1] for r in mine if (r["epsilon"], r["users"]) == (epsilon, users)]
-        print(f"{given.env} {given.agent} epsilon={epsilon:g} users={users}: {np.round(last, 1).tolist()}")
+    classic.register()
+    records = [json.loads(line) for line in given.records.open()] if given.records.exists() else []
+    run(given, records)
+    plain = [record for record in records if "options" not in record]
+    if given.table:
+        print(table(plain))
+    if given.goal is not None:
+        print(needed(plain, given.goal))
+    if given.signal:
+        for env_id in given.envs:
+            print(signal(env_id, given.horizon))
     if given.draw:
-        draw(mine, given.env, given.draw)
+        draw(plain, given.envs, given.agent, given.draw)
 
 
 if __name__ == "__main__":

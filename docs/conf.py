@@ -22,7 +22,7 @@ extensions = [
     "boundary_pages",
     "paper_pages",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "environments/gallery.md"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3

@@ -31,6 +31,7 @@ ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "PrivateRL/HardMDP-v0": ("hard", "HardMDP"),
     "PrivateRL/HardBandit-v0": ("hard", "HardBandit"),
     "PrivateRL/LinearMixture-v0": ("linear_mixture", "LinearMixture"),
+    "PrivateRL/HardLinearMixture-v0": ("hard_mixture", "HardLinearMixture"),
     "PrivateRL/RiverSwimMixture-v0": ("river_swim_mixture", "RiverSwimMixture"),
     "PrivateRL/Garnet-v0": ("garnet", "Garnet"),
     "PrivateRL/FrozenLake-v0": ("frozen_lake", "FrozenLake"),
@@ -59,6 +60,22 @@ for _id, (_module, _family) in ENVIRONMENTS.items():
             entry_point=f"private_rl_gym.envs.{_module}:{_family}",
             vector_entry_point=f"private_rl_gym.envs.{_module}:{_family}Vector",
         )
+
+
+BOARDS = {"JDP": "JDPBillboard", "LDP": "LDPUserSide", "SDP": "SDPShuffler", "PerStep": "LDPPerStep"}
+"""Boundaries that ids name, as ``PrivateRL/RiverSwim-JDP-v0``, with their classes."""
+
+for _id in ENVIRONMENTS:
+    for _short, _class in BOARDS.items():
+        _boarded = _id.replace("-v", f"-{_short}-v")
+        if _boarded not in registry:
+            register(
+                id=_boarded,
+                entry_point="private_rl_gym.wrappers.ids:boarded",
+                kwargs={"kind": _class, "inside": _id},
+                order_enforce=False,  # a boundary does so itself, and is what agents are given
+                disable_env_checker=True,
+            )
 
 
 def make_private(

@@ -77,7 +77,7 @@ def test_tables_plots_and_records_are_shown(swept, tmp_path):
     assert run("table", grid, "--store", store, "--format", "latex").stdout.startswith(r"\begin{tabular}")
     drawn = run("plot", grid, "--store", store, "--out", tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "report.html").is_file()
-    assert len(drawn.stdout.split()) == 10
+    assert len(drawn.stdout.split()) == 3 * 4 + 1
     record = min(store.glob("records/*/*.parquet"))
     by_key, by_path = run("show", record.stem[:8], "--store", store), run("show", record)
     assert by_key.stdout == by_path.stdout
@@ -186,7 +186,7 @@ def test_a_store_that_is_none_is_left_alone(command, label, word, tmp_path):
 
 
 def test_names_are_completed():
-    assert [name for name, _ in AGENTS.complete("dp")] == ["DPUCBVI"]
+    assert [name for name, _ in AGENTS.complete("dpu")] == ["DPUCBVI"]
     assert [name for name, _ in BOUNDARIES.complete("")] == list(KINDS)
     assert [name for name, _ in BOUNDARIES.complete("j")] == ["jdp"]
 

@@ -69,7 +69,8 @@ def test_code_on_a_page_runs_and_keeps_its_promises(page, tmp_path, monkeypatch)
         run(block, names)
 
 
-def test_promises_are_really_compared():
+def test_promises_are_really_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the tutorial saves its figure
     assert run("1 + 1  # 2\n", {}) == 1
     assert run("print(3.14159)  # 3.14159: pi\n", {}) == 1
     with pytest.raises(AssertionError):
@@ -136,9 +137,9 @@ def test_everything_that_can_be_named_is_on_its_page():
 def test_pictures_of_agents_are_drawn():
     drawn, shown = table_in("boundary_pages", "GRIDS"), set()
     for page in (ROOT / "docs" / "agents").glob("*.md"):
-        for picture in re.findall(r"generated/([a-z-]+)\.png", page.read_text()):
-            known = {picture, picture.removesuffix("-privacy")} & drawn
-            assert known, f"{page.name} shows {picture}.png: add the grid to GRIDS of docs/_ext/boundary_pages.py"
+        for picture in re.findall(r"generated/([a-z-]+)\.svg", page.read_text()):
+            known = {picture, re.sub(r"-(privacy|share)$", "", picture)} & drawn
+            assert known, f"{page.name} shows {picture}.svg: add the grid to GRIDS of docs/_ext/boundary_pages.py"
             shown |= known
     assert len(shown) >= 5, "pages of agents show next to no pictures"
 

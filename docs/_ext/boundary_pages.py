@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from private_rl_gym.experiments.auditing import AuditConfig, audit
 from private_rl_gym.experiments.auditing.figure import tradeoff  # on axes of ours
 from private_rl_gym.experiments.config import Choice
+from private_rl_gym.experiments.drawing import FAINT, finish, label_ends, new_axes, new_panels, save, say
 from private_rl_gym.experiments.engines import OnJoblib
 from private_rl_gym.experiments.figures import of_grid
 from private_rl_gym.experiments.grid import read_grid
@@ -20,12 +20,12 @@ from private_rl_gym.privacy.statistics import TabularCounts
 
 USERS = 50_000
 LINES = [
-    ("matrix-factorization", "gaussian", "#0072B2", "-"),
-    ("honaker-tree", "gaussian", "#D55E00", "-"),
-    ("binary-tree", "gaussian", "#009E73", "-"),
-    ("k-ary-tree", "laplace", "#CC79A7", "--"),
-    ("honaker-tree", "laplace", "#D55E00", "--"),
-    ("binary-tree", "laplace", "#009E73", "--"),
+    ("matrix-factorization", "gaussian", "#1f77c0", "-"),
+    ("honaker-tree", "gaussian", "#d55e00", "-"),
+    ("binary-tree", "gaussian", "#009e73", "-"),
+    ("k-ary-tree", "laplace", "#c2569b", "--"),
+    ("honaker-tree", "laplace", "#d55e00", "--"),
+    ("binary-tree", "laplace", "#009e73", "--"),
 ]
 
 
@@ -49,7 +49,10 @@ GRIDS = {  # users and seeds that a page's picture is drawn with; the command in
     "linopt-river": (5_000, 1),
     "mixtures": (20_000, 2),
     "hard": (4_000_000, 1),
+    "ldp-obi": (20_000, 1),
+    "dp-se": (50_000, 1),
 }
+MORE = {"dp-ucbvi": ("privacy", "share"), "trust": ("share",)}  # further figures of a grid
 
 
 def draw_learning(app):
@@ -59,15 +62,14 @@ def draw_learning(app):
         grid, store = read_grid(name, users=users, seeds=seeds), Store(folder / "runs")
         sweep(grid, store, OnJoblib(2))
         drawn = of_grid(grid, summarize(store.read(grid.cells)))
-        next(iter(drawn.values())).savefig(folder / f"{name}.png", dpi=120)
-        if name == "dp-ucbvi":
-            drawn["privacy"].savefig(folder / f"{name}-privacy.png", dpi=120)
+        save(next(iter(drawn.values())), folder / name, ["svg"])
+        for other in MORE.get(name, ()):
+            save(drawn[other], folder / f"{name}-{other}", ["svg"])
 
 
 def draw_audits(app):
     """A sound billboard and one that shares its noise between cells, under the same claim."""
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
-    parts = figure.subplots(1, 2)
+    figure, parts = new_panels(["", ""], 2, (5.0, 4.4))
     for axes, target, title in (
         (parts[0], None, "JDPBillboard: not broken"),
         (parts[1], "private_rl_gym.experiments.broken:FreshNoise", "fresh noise for every release: broken"),
@@ -76,7 +78,7 @@ def draw_audits(app):
         plan = AuditConfig(claim, target=target, users=16, runs=6000, attacks=("one-release", "stream"))
         tradeoff(axes, audit(plan))
         axes.set_title(title, fontsize=10)
-    figure.savefig(Path(app.srcdir) / "generated" / "audit.png", dpi=130)
+    save(figure, Path(app.srcdir) / "generated" / "audit", ["svg"])
 
 
 def draw(app):
@@ -84,16 +86,23 @@ def draw(app):
     folder.mkdir(exist_ok=True)
     statistic = TabularCounts(20, 6, 2)
     steps = np.unique(np.geomspace(1, USERS, 600).astype(int))
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_axes("RiverSwim, H = 20, 50,000 users, epsilon = 1, delta = 1e-6 (dashed: delta = 0)")
+    ends = []
     for counting, law, color, style in LINES:
         noise = COUNTING[counting](USERS, 1, law)
         scale, *_ = calibrate(noise, statistic, 1.0, 1e-6 if law == "gaussian" else 0.0, paper=False)
         width = scale * (np.sqrt(2) if law == "laplace" else 1.0)
-        axes.plot(steps, [width * noise.spread(int(t)) for t in steps], style, color=color, label=f"{counting}, {law}")
-    axes.plot(steps, steps / 12, ":", color="#666666", label="a count itself, on average")
-    axes.set(xscale="log", yscale="log", xlabel="users so far", ylabel="noise in one count of transitions")
-    axes.set_title("RiverSwim, H = 20, 50,000 users, epsilon = 1, delta = 1e-6 (dashed: delta = 0)", fontsize=10)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(folder / "counting.png", dpi=130)
+        spread = [width * noise.spread(int(t)) for t in steps]
+        axes.plot(steps, spread, style, color=color)
+        ends.append((spread[-1], f"{counting}, {law}", color))
+    least = min(ends)
+    axes.plot(steps, steps / 12, ":", color=FAINT)
+    ends.append((USERS / 12, "a count itself, on average", FAINT))
+    axes.set(
+        xscale="log", yscale="log", xlim=(1, USERS), xlabel="users so far", ylabel="noise in one count of transitions"
+    )
+    finish(axes)
+    label_ends(axes, ends)
+    most = max(end for end in ends if end[2] != FAINT)
+    text = f"After {USERS:,} users {least[1]} has noise of {least[0]:,.0f}, and {most[1]} {most[0]:,.0f}"
+    save(say(figure, text), folder / "counting", ["svg"])

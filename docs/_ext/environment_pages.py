@@ -15,6 +15,7 @@ SHAPES = {
     "HardMDP": ([{}, {"instance": (0, 0, 0, 0)}, {"alpha": 0.5}], 1),
     "HardBandit": ([{}, {"instance": 0}], 1),
     "LinearMixture": ([{}, {"instance_seed": 1}, {"stationary": False}, {"n_states": 200}], 2),
+    "HardLinearMixture": ([{}, {"episodes": 1_000}, {"gap": 0.02}], 2),
     "RiverSwimMixture": ([{}, {"variant": "strehl-littman"}, {"variant": "open-banks"}], 10),
     "Garnet": ([{}, {"instance_seed": 1}, {"stationary": False}], 3),
     "Cohort": ([{}, {"horizon": 20}], 2),
@@ -30,7 +31,7 @@ def setup(app):
 def write_pages(app):
     folder = Path(app.srcdir) / "environments"
     folder.mkdir(exist_ok=True)
-    rows, names = [], []
+    rows, names, titles = [], [], []
     for id, (module, name) in private_rl_gym.ENVIRONMENTS.items():
         family = getattr(importlib.import_module(f"private_rl_gym.envs.{module}"), name)
         page = name.lower()
@@ -39,7 +40,23 @@ def write_pages(app):
         summary = inspect.cleandoc(family.__doc__).splitlines()[0]
         rows.append(f"| [`{id}`]({page}.md) | {summary} | {gym.make(id).unwrapped.model.optimal_value():.4f} |")
         names.append(page)
-    index = ["# Environments", "", "| id | what it is | V* |", "|---|---|---|", *rows, ""]
+        titles.append(name)
+    gallery = [
+        f"[![A user of {name} on her way](/environments/{page}.png) {name}](/environments/{page}.md)"
+        for name, page in zip(titles, names, strict=True)
+    ]
+    (folder / "gallery.md").write_text("\n\n".join(["```{container} gallery", *gallery, "```", ""]))
+    index = [
+        "# Environments",
+        "",
+        "```{include} gallery.md",
+        "```",
+        "",
+        "| id | what it is | V* |",
+        "|---|---|---|",
+        *rows,
+        "",
+    ]
     index += [
         "V* is the exact optimal value with default arguments.",
         "",

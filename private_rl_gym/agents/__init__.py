@@ -5,7 +5,11 @@
 * ``PUCB`` - UBEV on private counters
 * ``PrivateUCBVI``, ``PrivateUCBPO`` - value iteration and policy optimisation with a Hoeffding bonus on private counts
 * ``DPUCBVI`` - the private Bernstein bonus
+* ``LDPOBI`` - optimistic backward induction on counts that users randomize
+* ``DPAPVI`` - pessimism, for users who have come already
+* ``DPSE`` - successive elimination of the arms of a bandit
 * ``PrivateLinOptVI``, ``PrivateLinOptPO`` - linear mixtures, by value iteration or policy optimisation
+* ``LDPUCRLVTR`` - value-targeted regression on moments that users noise
 * ``UCRLVTR``, ``OPPO`` - the same for exact moments
 * ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
 * ``DPPolicyGradient``, ``DPPPO`` - policy gradients on noisy sums, for environments that cannot be counted
@@ -23,10 +27,14 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent as Agent
     from private_rl_gym.agents.batched import Batch as Batch
     from private_rl_gym.agents.batched import BatchedAgent as BatchedAgent
+    from private_rl_gym.agents.dp_apvi import DPAPVI as DPAPVI
     from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient as DPPolicyGradient
     from private_rl_gym.agents.dp_ppo import DPPPO as DPPPO
+    from private_rl_gym.agents.dp_se import DPSE as DPSE
     from private_rl_gym.agents.dp_ucbvi import DPUCBVI as DPUCBVI
     from private_rl_gym.agents.frugal_ucbvi import FrugalUCBVI as FrugalUCBVI
+    from private_rl_gym.agents.ldp_obi import LDPOBI as LDPOBI
+    from private_rl_gym.agents.ldp_ucrl_vtr import LDPUCRLVTR as LDPUCRLVTR
     from private_rl_gym.agents.linear import OPPO as OPPO
     from private_rl_gym.agents.linear import UCRLVTR as UCRLVTR
     from private_rl_gym.agents.linear import PrivateLinOptPO as PrivateLinOptPO

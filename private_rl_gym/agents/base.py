@@ -383,7 +383,7 @@ class Agent(ABC):
         del release, stationary
         raise ValueError(
             f"{type(self).__name__} learns from users whom it meets, and plans for them with optimism: learn offline "
-            "with DPUCBVI."
+            "with DPUCBVI or DPAPVI."
         )
 
     # Logs ------------------------------------------------------------------------------------------------------------

@@ -22,8 +22,11 @@ __all__ = ["DPPolicyGradient"]
 CRITIC_NOISE = 0.05
 """Norm of the noise in a step of the value network, for agents that have one: longer steps are cut down to it."""
 
-SMALLEST = 200
-"""Users in a batch at least: with fewer, chance among users is larger than what a step should follow."""
+SCOUTS = 200
+"""Users who say how large returns are, at most."""
+
+SMALLEST = 64
+"""Users in a batch at least: chance among so many moves the mean of vectors of norm 1 by 0.125, as NOISE does."""
 
 NOISE = 0.12
 """Norm of the noise in the mean gradient of a batch, relative to the clip, that batches are made large enough for."""
@@ -108,8 +111,11 @@ class DPPolicyGradient(NetworkAgent):
         """Users in a batch: so many that the noise in their mean gradient is small beside the clip."""
         if self.batch_size is not None:
             return self.batch_size
-        noise = self._board.expected_noise(SMALLEST) / self.shares[0]
-        wanted = max(SMALLEST, math.ceil(noise * math.sqrt(self.network.size) / NOISE))
+        # n users have noise of variance added + own n, and are to be as many as (added + own n) wide <= n^2.
+        one, more = (self._board.expected_noise(users) ** 2 for users in (SMALLEST, 2 * SMALLEST))
+        own = max(0.0, more - one) / SMALLEST  # of each user, where users noise their own reports
+        wide, added = self.network.size / (NOISE * self.shares[0]) ** 2, max(0.0, one - own * SMALLEST)
+        wanted = max(SMALLEST, math.ceil(own * wide / 2.0 + math.sqrt((own * wide / 2.0) ** 2 + added * wide)))
         return wanted if self.known_users is None else max(1, min(wanted, self.known_users // BATCHES))
 
     def batches(self) -> Generator[Batch, Any, Any]:
@@ -120,7 +126,7 @@ class DPPolicyGradient(NetworkAgent):
         zero = np.zeros(horizon)
 
         # How large are returns? Few users say it, and nothing else.
-        scouts = max(1, min(size, SMALLEST))
+        scouts = max(1, SCOUTS if left is None else min(SCOUTS, left // BATCHES))
         policy: Any = NetworkPolicy(network, theta, horizon)
         release = yield Batch.of(policy, scouts, Objective(zero, discount=self.gamma, shares=(0.0, 0.0, 1.0, 0.0)))
         reach, returns = largest_return(release), Returns(horizon, self.gamma)

@@ -36,6 +36,9 @@ LONG_BATCH = 1000
 GROUPS = 8
 """Groups of explorers, who try different actions where nothing is known."""
 
+DRAWN, DRAWN_QUIET = 2, 4
+"""Groups who run the best policies of drawn models, once all cells are known, and where there is little noise."""
+
 QUIET, QUIET_BONUS = 0.35, 0.7
 """Doubt by noise, as a share of that by sampling, below which all users explore, and their bonus for sampling."""
 
@@ -90,7 +93,8 @@ class FrugalUCBVI(BatchedAgent):
     Batches grow with the number of users so far, and are weighted by what each had to say about a cell. A cell whose
     reports do not stand out of the noise is unknown, and worth as much as any. Once something good is known, most users
     run the best policy; a few explore, and a few try a new policy before the others get it. Where there is little noise
-    everybody explores. The page of the agent says why, with an ablation.
+    everybody explores. Some explorers run the best policies of models that are drawn from what is believed. The page of
+    the agent says why, with an ablation.
 
     The model is pooled over stages, for problems whose dynamics and rewards do not depend on the stage. With
     ``stationary=False`` some users also say at which stages their steps were; estimates of parts of the episode then
@@ -153,13 +157,13 @@ class FrugalUCBVI(BatchedAgent):
             careful_q, careful_v = model.plan(H, -0.1, 0.0, 0.0)
             best = _greedy(careful_q)
             runs: list[tuple[Table, int]] = []
-            explorers = users
+            explorers, drawn = users, 0
             if past:
                 contest.judge(model, best)
                 rich = float(model.initial @ careful_v[0]) > 0.02 * H
                 if rich and self._is_quiet(model):
                     q, v = self._explore(model, served, QUIET_BONUS)
-                    contest = _Contest()
+                    contest, drawn = _Contest(), DRAWN_QUIET
                 elif rich:
                     enough = first / 2.0  # users whose reports stand out of the noise
                     tries += not model.known.all()
@@ -168,7 +172,8 @@ class FrugalUCBVI(BatchedAgent):
                     runs = contest.runs(users - explorers, max(explorers, round(enough)))
                     if users > explorers:
                         q, v = self._explore(model, served, self.explorers_bonus)
-            runs += list(zip(self._tables(q, model), shares(explorers, GROUPS), strict=True))
+                    drawn = DRAWN if model.known.all() else 0
+            runs += list(zip(self._tables(q, model, drawn), shares(explorers, GROUPS), strict=True))
             runs = [(actions, count) for actions, count in runs if count]
             if not self.stationary and past and (not model.alike or staged < STAGED * (served + users)):
                 ask, staged = self._ask_for_stages(), staged + users
@@ -224,11 +229,14 @@ class FrugalUCBVI(BatchedAgent):
         arrays = model.P, model.known, model.noise, model.n, model.initial, _greedy(q), v
         return bool(optimism(*arrays, 1.0, 0.0).sum() < QUIET * optimism(*arrays, 0.0, 1.0).sum())
 
-    def _tables(self, q: NDArray[np.float64], model: ReportedModel) -> list[Table]:
-        """The optimistic policy of each group. Among unknown actions, half of the groups persist in one."""
-        _, S, A = self._board.sizes
-        tables = []
-        for group in range(GROUPS):
+    def _tables(self, q: NDArray[np.float64], model: ReportedModel, drawn: int) -> list[Table]:
+        """The policy of each group: the best ones of so many drawn models, and optimistic ones.
+
+        Among unknown actions, half of the optimistic groups persist in one.
+        """
+        H, S, A = self._board.sizes
+        tables = [_greedy(model.drawn(self.plan_rng).plan(H, 0.0, 0.0, 1.0)[0]) for _ in range(drawn)]
+        for group in range(drawn, GROUPS):
             preferred = np.full(S, group // 2 % A) if group % 2 == 0 else self.plan_rng.integers(A, size=S)
             ties = 1e-9 * (np.arange(A) == preferred[:, None]) * ~model.known  # [g, s, a]
             tables.append(_greedy(q + ties))

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
@@ -19,6 +21,11 @@ from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.private_model import Belief
 
 __all__ = ["Learner", "ModelLoop"]
+
+
+def _same(model: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The model itself, for vector environments, which are made of functions."""
+    return model
 
 
 class Learner(Protocol):
@@ -49,10 +56,14 @@ class ModelLoop:
         board: The boundary around the users' environment, whose releases make models: of counts, with states that the
             learner observes, and with the stage if what is best depends on it (``observe_time=True``).
         timesteps: Number of steps in the model in each round.
+        last: Number of steps of the last training, which then is that of a new learner: what one has learned of earlier
+            models may keep it from finding what is best in the last. If nothing is said, one learner goes on.
         rounds: Number of rounds of users.
         belief: The model between rounds: ``"optimistic"``, ``"sampled"`` or ``"mean"``.
         start: Where users start, if that is known publicly; counts that are pooled over stages do not say it.
-        seed: Of the loop's own draws: actions of the first users, and sampled models.
+        n_envs: Number of models that the learner steps through at once, as Stable-Baselines3's vector environment; of
+            sampled ones, each is a draw of its own.
+        seed: Of the loop's own draws: actions of the first users, sampled models, and what happens in models.
 
     Example:
         >>> import gymnasium as gym
@@ -69,18 +80,22 @@ class ModelLoop:
 
     def __init__(
         self,
-        learner: Callable[[gym.Env[Any, Any]], Learner],
+        learner: Callable[[Any], Learner],
         board: Boundary,
         *,
         timesteps: int,
+        last: int | None = None,
         rounds: int = 5,
         belief: Belief = "optimistic",
         start: ArrayLike | None = None,
+        n_envs: int = 1,
         seed: int | None = None,
     ) -> None:
         self.board, self._make, self._belief, self._start = board, learner, belief, start
         self.timesteps = positive_integer(timesteps, "timesteps", "steps in a model")
+        self.last = None if last is None else positive_integer(last, "last", "steps of the last training")
         self.rounds = positive_integer(rounds, "rounds", "rounds of users")
+        self.n_envs = positive_integer(n_envs, "n_envs", "models at once")
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"model loop")))
         board.settle("tabular")
         board.private_model(belief=belief, start=start, rng=self.rng)  # what cannot be is refused before users come
@@ -100,20 +115,33 @@ class ModelLoop:
             self.board.serve(self.policy, count, rng=None if self.policy.deterministic else self.rng)
             if self.board.closes_early:
                 self.board.publish()
-            self._train(self._belief if part < self.rounds - 1 else "mean")
+            if part < self.rounds - 1:
+                self._train(self._belief, self.timesteps)
+                continue
+            if self.last is not None:
+                self.learner = None  # a new one is made
+            self._train("mean", self.last or self.timesteps)
         return self
 
-    def _train(self, belief: Belief) -> None:
+    def _train(self, belief: Belief, timesteps: int) -> None:
         """Train on the newest release, and take the learner's policy over."""
-        env = self.board.private_model(belief=belief, start=self._start, rng=self.rng)
+        env = self._models(belief)
         if self.learner is not None and hasattr(self.learner, "set_env"):
             self.learner.set_env(env)
         else:
             self.learner = self._make(env)
-        self.learner.learn(self.timesteps)
+        self.learner.learn(timesteps)
         self.policy = self._table(env)
 
-    def _table(self, env: gym.Env[Any, Any]) -> Policy:
+    def _models(self, belief: Belief) -> Any:
+        """The newest release as an environment, or as several of them side by side."""
+        models = []
+        for _ in range(self.n_envs):
+            models.append(self.board.private_model(belief=belief, start=self._start, rng=self.rng))
+            models[-1].reset(seed=int(self.rng.integers(2**31)))
+        return models[0] if self.n_envs == 1 else DummyVecEnv([partial(_same, model) for model in models])
+
+    def _table(self, env: Any) -> Policy:
         """The learner's best actions, as a table by stage and state."""
         assert self.learner is not None  # noqa: S101 - it has just been trained
         horizon, n_states, n_actions = self.board.sizes

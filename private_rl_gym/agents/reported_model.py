@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -263,6 +264,14 @@ class ReportedModel:
         """Q and V, optimistic where multipliers are positive."""
         q, v = plan(self.P, self.r, self.known, self.noise, self.n, H, by_noise, by_sampling, unknown)
         return q, v
+
+    def drawn(self, rng: np.random.Generator) -> ReportedModel:
+        """A model drawn from what is believed: each row as if its effective reports, and one of anything, were all."""
+        model, share = copy.copy(self), 1.0 / self.P.shape[-1]
+        rows = rng.standard_gamma(self.n[..., None] * self.P + share)
+        ones, zeros = rng.standard_gamma(np.stack([self.n * self.r, self.n * (1.0 - self.r)]) + 0.5)
+        model.P, model.r = rows / rows.sum(axis=-1, keepdims=True), ones / (ones + zeros)
+        return model
 
     def value(self, actions: Table) -> float:
         """The value of a policy; unknown cells are worth nothing."""

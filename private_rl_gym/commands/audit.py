@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +13,15 @@ import typer
 from rich import box
 from rich.table import Table
 
-from private_rl_gym.commands.runs import DELTA_HELP, budget_of, value_of
+from private_rl_gym.commands.pictures import Code
+from private_rl_gym.commands.runs import DELTA_HELP, Bins, High, Low, RewardRange, budget_of, numbers_of, value_of
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import auditing, drawing
 from private_rl_gym.experiments.auditing import AuditConfig, Report, everything
 from private_rl_gym.experiments.auditing.figure import tradeoff_figure
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.engines import Engine, engine_named
+from private_rl_gym.experiments.foreign import agent_named, is_foreign, require_typed
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, plain
 
 __all__ = ["audit"]
@@ -35,11 +38,16 @@ def audit(
     ] = "jdp",
     inside: Annotated[str | None, typer.Option(help="A boundary inside that one, such as ldp.")] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Who learns, for the black box.", autocompletion=AGENTS.complete)
+        str | None,
+        typer.Option(help="Who learns, for the black box: a name, or module:object.", autocompletion=AGENTS.complete),
     ] = None,
     environment: Annotated[
         str | None,
-        typer.Option("--env", help="Whose users come; by default two rooms in which two users share no count."),
+        typer.Option(
+            "--env",
+            help="Whose users come: a name, a Gymnasium id, or module:object; by default two rooms in which two users "
+            "share no count.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="A boundary, an agent, or a function that builds one: module:object.")
@@ -47,7 +55,11 @@ def audit(
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
     delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
     statistic: Annotated[str, typer.Option(help="tabular, linear, reports or staged-reports.")] = "tabular",
-    horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms.")] = 1,
+    horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms, or where Gymnasium sets none.")] = 1,
+    reward_range: RewardRange = None,
+    bins: Bins = None,
+    low: Low = None,
+    high: High = None,
     users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
     runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 30_000,
     attack: Annotated[
@@ -68,8 +80,11 @@ def audit(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="A report that an audit wrote: do it again. Code that it names has to be named by --target."),
+        typer.Option(
+            help="A report that an audit wrote: do it again. Code that it names is named by --target or --import, too."
+        ),
     ] = None,
+    code: Code = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the report.")] = Path("audits"),
     workers: Annotated[int | None, typer.Option(help="Processes; as many as cores if nothing is said.")] = None,
     engine: Annotated[str, typer.Option(help="joblib, dask or serial.")] = "joblib",
@@ -91,9 +106,11 @@ def audit(
         _audit_all(runner, runs, seed, out)
         return
     if config is not None:
-        plan = _plan_of(config, target)
+        plan = _plan_of(config, target, code or ())
     else:
-        choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [])
+        bounds = {key: numbers_of(text, f"--{key}") for key, text in (("bins", bins), ("low", low), ("high", high))}
+        adapted = {"horizon": None if horizon == 1 else horizon, "reward_range": reward_range, **bounds}
+        choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [], adapted)
         plan = AuditConfig(
             **choices,
             target=target,
@@ -131,6 +148,7 @@ def _choices(
     epsilon: float | None,
     delta: float | None,
     options: list[str],
+    adapted: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The parts of the stack by name, with their options."""
     parts: dict[str, dict[str, Any]] = {"boundary": {}, "inside": {}, "agent": {}, "environment": {}}
@@ -152,8 +170,10 @@ def _choices(
         ("agent", agent, AGENTS),
         ("environment", environment, ENVIRONMENTS),
     ):
-        if chosen is not None:
-            entry = catalogue.find(chosen, f"--{name}")
+        if chosen is not None and catalogue is ENVIRONMENTS and is_foreign(chosen):
+            choices[name] = Choice(chosen, _adapted(adapted) | parts[name])
+        elif chosen is not None:
+            entry = agent_named(chosen) if catalogue is AGENTS else catalogue.find(chosen, f"--{name}")
             entry.check(parts[name], f"--set {name}")
             choices[name] = Choice(entry.name, parts[name])
         elif parts[name]:
@@ -161,7 +181,14 @@ def _choices(
     return choices
 
 
-def _plan_of(path: Path, target: str | None) -> AuditConfig:
+def _adapted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The adapters that were typed, as a report writes them down."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in given.items() if value is not None
+    }
+
+
+def _plan_of(path: Path, target: str | None, code: Collection[str]) -> AuditConfig:
     """The configuration in a report. Code that the report names runs only if the command line names it too."""
     try:
         content = json.loads(path.read_text())
@@ -174,6 +201,9 @@ def _plan_of(path: Path, target: str | None) -> AuditConfig:
         target_text = "names no target" if plan.target is None else f"names the target {plan.target!r}"
         more = "leave --target out" if plan.target is None else f"add --target {plan.target}, if you trust that code"
         raise GridError(f"--config {path} {target_text}: {more}.")
+    for choice in (plan.agent, plan.environment):
+        if choice is not None:
+            require_typed(choice.name, code, f"--config {path}")
     return plan
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -16,18 +17,27 @@ from private_rl_gym.experiments.report import report
 from private_rl_gym.experiments.store import Store
 from private_rl_gym.experiments.summary import Curve
 
-__all__ = ["GRID_ARGUMENT", "draw_all", "plot", "table"]
+__all__ = ["GRID_ARGUMENT", "Code", "draw_all", "plot", "sweep_again", "table"]
 
 GRID_ARGUMENT = typer.Argument(
     help="A TOML file, or the name of a built-in grid.",
     autocompletion=lambda incomplete: [name for name in BUILT_IN if name.startswith(incomplete)],
 )
+Code = Annotated[
+    list[str] | None,
+    typer.Option("--import", help="A module that a file may name code of, as `module:object`; may be repeated."),
+]
+"""The modules whose code a file may name."""
+
 WRITERS = {"csv": summary.as_csv, "markdown": summary.as_markdown, "latex": summary.as_latex}
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 
 
-def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
-    """Write all figures, numbers, tables and the report; returns paths, the main figure first, the report last."""
+def draw_all(grid: Grid, store: Store, out: Path, again: str = "") -> list[Path]:
+    """Write all figures, numbers, tables and the report; returns paths, the main figure first, the report last.
+
+    The report shows the command that makes it ``again``.
+    """
     records = list(store.read(grid.cells))
     curves = _curves(grid, store)
     try:
@@ -37,13 +47,20 @@ def draw_all(grid: Grid, store: Store, out: Path) -> list[Path]:
             paths += drawing.save(figure, out / name)
         (out / "curves.csv").write_text(summary.curves_csv(curves), "utf-8")
         for kind, write in WRITERS.items():
-            (out / f"table.{ENDINGS[kind]}").write_text(write(curves, layout_of(grid)), "utf-8")
+            (out / f"table.{ENDINGS[kind]}").write_text(write(curves, layout_of(grid, curves)), "utf-8")
         failed = [(cell, text) for cell in grid.cells if (text := store.failure(cell)) is not None]
         page = out / "report.html"
-        page.write_text(report(grid, curves, records, failed), "utf-8")
+        page.write_text(report(grid, curves, records, failed, again), "utf-8")
     except OSError as error:
         raise GridError(f"{out} cannot be written to ({error.strerror or type(error).__name__}).") from None
     return [*paths, page]
+
+
+def sweep_again(grid: Path | str, store: Path, users: int | None, seeds: int | None) -> str:
+    """The command that runs what is missing of a grid and draws it again."""
+    words = ["private-rl-gym", "sweep", str(grid), "--store", str(store)]
+    words += [] if users is None else ["--users", str(users)]
+    return shlex.join(words + ([] if seeds is None else ["--seeds", str(seeds)]))
 
 
 def _curves(grid: Grid, store: Store) -> list[Curve]:
@@ -60,10 +77,11 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="Folder; STORE/GRID if nothing is said.")] = None,
     users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
     seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    code: Code = None,
 ) -> None:
     """Draw the figures of what has been run of a grid: PNG, SVG, PDF, with numbers, tables and a report beside them."""
-    plan = read_grid(grid, users=users, seeds=seeds)
-    paths = draw_all(plan, Store(store), out or store / plan.name)
+    plan = read_grid(grid, users=users, seeds=seeds, code=code or ())
+    paths = draw_all(plan, Store(store), out or store / plan.name, sweep_again(grid, store, users, seeds))
     for path in paths:
         typer.echo(str(path))
 
@@ -75,9 +93,11 @@ def table(
     kind: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
     users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
     seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    code: Code = None,
 ) -> None:
     """Print what has been run of a grid as a table: regret with its confidence, beside what was really promised."""
     if kind not in WRITERS:
         raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")
-    plan = read_grid(grid, users=users, seeds=seeds)
-    typer.echo(WRITERS[kind](_curves(plan, Store(store)), layout_of(plan)), nl=False)
+    plan = read_grid(grid, users=users, seeds=seeds, code=code or ())
+    curves = _curves(plan, Store(store))
+    typer.echo(WRITERS[kind](curves, layout_of(plan, curves)), nl=False)

@@ -13,7 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from private_rl_gym.commands.pictures import GRID_ARGUMENT, draw_all
+from private_rl_gym.commands.pictures import GRID_ARGUMENT, Code, draw_all, sweep_again
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import foreign
 from private_rl_gym.experiments import sweep as sweeping
@@ -21,6 +21,7 @@ from private_rl_gym.experiments.cell import train_cell
 from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.engines import Answer, engine_named
 from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, read_table
+from private_rl_gym.experiments.judge import EPISODES
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, Named
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.store import Store
@@ -143,6 +144,7 @@ def train(
     bins: Bins = None,
     low: Low = None,
     high: High = None,
+    code: Code = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the record, the curve and the figure.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record for machines.")] = False,
@@ -151,7 +153,7 @@ def train(
 
     The regret is exact, from the true model, which the learner never sees; where nobody knows it, episodes of other
     users tell what policies return. Several runs are a grid: see `private-rl-gym sweep --help`. A `module:object` is
-    imported; a file given with --config names none.
+    imported; one that a file given with --config names, only if --import names its module.
 
     Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
 
@@ -161,17 +163,13 @@ def train(
         raise GridError(f"--save {save}: there is no folder {save.parent} to write to.")
     if out is not None and out.is_file():
         raise GridError(f"--out {out} is a file: the record, the curve and the figure go into a folder.")
-    adapted = {"horizon": horizon, "reward_range": reward_range, "bins": bins, "low": low, "high": high}
-    if foreign.is_foreign(environment) or ":" in agent or any(value is not None for value in adapted.values()):
-        if config is not None:
-            raise GridError("--config names parts of this package only: give the other options without it.")
-        given = _from_options(environment, agent, boundary, epsilon, delta, users, batch_size, seed, option or [])
-        _train_foreign(given, adapted, save=save, out=out, as_json=as_json)
-        return
     given = _from_options(environment, agent, boundary, epsilon, delta, users, batch_size, seed, option or [])
+    bounds = {key: numbers_of(text, f"--{key}") for key, text in (("bins", bins), ("low", low), ("high", high))}
+    _adapt(given, {"horizon": horizon, "reward_range": reward_range, **bounds})
+    trusted = {name.partition(":")[0] for name in (environment, agent) if ":" in name} | set(code or ())
     if config is not None:
         given = _over(read_table(config), given, context)
-    cells = grid_of(given).cells
+    cells = grid_of(given, code=trusted).cells
     if len(cells) != 1:
         raise GridError(
             f"This names {len(cells)} runs: train runs one. For more, write a grid and private-rl-gym sweep it."
@@ -196,14 +194,12 @@ def train(
         return
     about = record.about
     config_of = about["config"]
-    lost = about["regret"] / config_of["users"]
     rows = {
         "environment": _said(config_of["environment"]),
         "agent": _said(config_of["agent"]),
         "guarantee": about["guarantee"],
         "users": f"{config_of['users']:,}",
-        "regret": f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f} a user",
-        "best policy loses": f"{about['deployed_gap']:.4f} a user",
+        **_worth(record),
         "time": f"{seconds:.1f} s",
     }
     if save is not None:
@@ -213,55 +209,36 @@ def train(
     _print_pairs({**rows, **_warned(about)})
 
 
-def _train_foreign(
-    given: dict[str, Any], adapted: dict[str, Any], *, save: Path | None, out: Path | None, as_json: bool
-) -> None:
-    """Train where the environment or the agent is none of this package's, or needs an adapter."""
-    name, options = given["environment"].pop("id"), given["environment"]
-    kind, board = foreign.agent_named(given["agent"].pop("name")), BOUNDARIES[given["boundary"].pop("name")]
-    kind.check(given["agent"], "agent")
-    board.check(given["boundary"], "boundary")
-    bounds = {key: numbers_of(adapted[key], f"--{key}") for key in ("bins", "low", "high")}
-    stack = dict(given["boundary"])
-    stack |= {key: adapted[key] for key in ("horizon", "reward_range") if adapted[key] is not None}
-    config = {
-        "environment": {"name": name, **options, **{key: value for key, value in bounds.items() if value is not None}},
-        "boundary": {"name": board.name, **stack},
-        "agent": {"name": kind.name, "options": given["agent"]},
-        "users": given["users"],
-        "seed": given["seeds"][0],
-    }
-    start = time.perf_counter()
-    with progress() as bar:
-        task = None if bar is None else bar.add_task(kind.name, total=given["users"])
-        run = foreign.train_foreign(
-            lambda: foreign.make_env(name, options, **bounds),
-            kind,
-            board,
-            config,
-            stack,
-            lambda served: None if bar is None or task is None else bar.update(task, completed=served),
-        )
-    seconds = time.perf_counter() - start
-    if save is not None:
-        run.agent.save(save)
-    paths = [] if out is None else foreign.write_run(run, out)
-    about = run.about
-    if as_json:
-        typer.echo(json.dumps(about, indent=2))
+def _adapt(given: dict[str, Any], adapted: dict[str, Any]) -> None:
+    """Add the typed adapters: to an environment of somebody else, or where this package's have a place for them."""
+    said = {key: [list(value)] if isinstance(value, list | tuple) else value for key, value in adapted.items()}
+    said = {key: value for key, value in said.items() if value is not None}
+    environment = given["environment"]
+    if foreign.is_foreign(environment["id"]):
+        environment |= said
         return
-    rows = {"environment": name, "agent": kind.name, "guarantee": about["guarantee"], "users": f"{given['users']:,}"}
-    if run.measure == "regret":
-        lost = about["regret"] / given["users"]
-        rows["regret"] = f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f}"
-        rows["best policy loses"] = f"{about['optimal_value'] - about['value']:.4f} a user"
-    else:
-        rows["first policy returns"] = f"{run.curve[0][1]:.3f}, in {foreign.EPISODES} episodes of other users"
-        rows["best policy returns"] = f"{about['value']:.3f}"
-    rows["time"] = f"{seconds:.1f} s"
-    rows |= {"saved": str(save)} if save is not None else {}
-    rows |= {"record": str(paths[0]), "curve": str(paths[1]), "figure": str(paths[2])} if paths else {}
-    _print_pairs({**rows, **_warned(about)})
+    if "horizon" in said:
+        environment["horizon"] = said.pop("horizon")
+    if "reward_range" in said:
+        given["boundary"]["reward_range"] = said.pop("reward_range")
+    for key in said:
+        raise GridError(f"--{key} is for observations in a Box: the states of {environment['id']} are counted already.")
+
+
+def _worth(record: Record) -> dict[str, str]:
+    """Rows for what a run lost, or what its policies return where nobody knows the best."""
+    about = record.about
+    if record.measure == "return":
+        return {
+            "first policy returns": f"{record.curve[0]:.3f}, in {EPISODES} episodes of other users",
+            "best policy returns": f"{about['deployed_value']:.3f}",
+            "random actions return": f"{about['blind_value']:.3f}",
+        }
+    lost = about["regret"] / about["config"]["users"]
+    return {
+        "regret": f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f} a user",
+        "best policy loses": f"{about['deployed_gap']:.4f} a user",
+    }
 
 
 def _warned(about: dict[str, Any]) -> dict[str, str]:
@@ -326,7 +303,7 @@ def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) 
     if typed("seed"):
         merged["seeds"] = given["seeds"]
     for part, names in (
-        ("environment", ("environment", "option")),
+        ("environment", ("environment", "option", "horizon", "reward_range", "bins", "low", "high")),
         ("agent", ("agent", "option")),
         ("boundary", ("boundary", "epsilon", "delta", "batch_size", "option")),
     ):
@@ -372,6 +349,7 @@ def sweep(
     ] = None,
     users: Annotated[int | None, typer.Option(help="Another number of users, for all runs.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Another number of seeds, for all runs.")] = None,
+    code: Code = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Check the grid, say what would run, and stop.")] = False,
 ) -> None:
     """Run what is missing of a grid, then draw its figures and write its tables and its report.
@@ -381,7 +359,7 @@ def sweep(
 
     Example: `private-rl-gym sweep riverswim`
     """
-    plan = read_grid(grid, users=users, seeds=seeds)
+    plan = read_grid(grid, users=users, seeds=seeds, code=code or ())
     options = plan.options
     target = store or Path(options.get("store", STORE))
     records = Store(target)
@@ -405,7 +383,7 @@ def sweep(
         typer.echo(f"  failed: {cell.label}, seed {cell.seed}: {' '.join(last)}", err=True)
     if tally.done + tally.there == 0:
         raise typer.Exit(1)
-    paths = draw_all(plan, records, folder)
+    paths = draw_all(plan, records, folder, sweep_again(grid, target, users, seeds))
     typer.echo(f"The figure: {paths[0]}")
     typer.echo(f"The report: {paths[-1]}")
     if tally.failed:
@@ -433,12 +411,13 @@ def show(
     store: Annotated[Path, typer.Option(help="Directory of records.")] = STORE,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it for machines.")] = False,
 ) -> None:
-    """Print one record: its configuration, its promise, and its regret over time."""
+    """Print one record: its configuration, its promise, and its regret or its return over time."""
     path = Path(run)
     record: Record = Record.from_bytes(path.stem, path.read_bytes()) if path.is_file() else Store(store).get(run)
     about = record.about
     if as_json:
-        curves = {"users": record.users.tolist(), "regret": record.regret.tolist(), "noise": record.noise.tolist()}
+        curves = {name: getattr(record, name).tolist() for name in ("users", "noise")}
+        curves[record.measure] = record.curve.tolist()
         typer.echo(json.dumps({**about, **curves}, indent=2))
         return
     config = about["config"]
@@ -449,16 +428,17 @@ def show(
             "users": f"{config['users']:,}",
             "seed": str(config["seed"]),
             "guarantee": about["guarantee"],
-            "regret": f"{about['regret']:,.1f} of at most {about['optimal_value'] * config['users']:,.1f}",
-            "best policy loses": f"{about['deployed_gap']:.4f} a user",
+            **_worth(record),
             "package": about["package"],
             **_warned(about),
         }
     )
     curve = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("users", "regret", "a user", "noise"):
+    lost = record.measure == "regret"
+    for name in ("users", record.measure, *(["a user"] if lost else []), "noise"):
         curve.add_column(name, justify="right")
     for place in sorted({round(share * (len(record.users) - 1)) for share in (0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)}):
-        users, regret, noise = record.users[place], record.regret[place], record.noise[place]
-        curve.add_row(f"{users:,}", f"{regret:,.1f}", f"{regret / users:.4f}", f"{noise:,.4g}")
+        users, value, noise = record.users[place], record.curve[place], record.noise[place]
+        shown = [f"{value:,.1f}", f"{value / users:.4f}"] if lost else [f"{value:,.3f}"]
+        curve.add_row(f"{users:,}", *shown, f"{noise:,.4g}")
     screen().print(curve)

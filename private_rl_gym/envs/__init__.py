@@ -6,6 +6,7 @@
 * ``LoggedUsers`` - the sizes of a table of finished episodes
 * ``RiverSwim`` - the papers' benchmark
 * ``HardMDP``, ``HardBandit`` - the instances behind the lower bounds
+* ``HardLinearMixture`` - the instances behind lower bounds for linear mixtures
 * ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
 * ``Garnet`` - random sparse models
 * ``FrozenLake`` - Gymnasium's lake
@@ -18,6 +19,7 @@ from private_rl_gym.envs.cohort import Cohort
 from private_rl_gym.envs.frozen_lake import FrozenLake
 from private_rl_gym.envs.garnet import Garnet
 from private_rl_gym.envs.hard import HardBandit, HardMDP
+from private_rl_gym.envs.hard_mixture import HardLinearMixture
 from private_rl_gym.envs.linear_mixture import LinearMixture
 from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.envs.mixture import Mixture
@@ -33,6 +35,7 @@ __all__ = [
     "FrozenLake",
     "Garnet",
     "HardBandit",
+    "HardLinearMixture",
     "HardMDP",
     "LinearMixture",
     "LoggedUsers",

@@ -8,7 +8,7 @@ Lower bounds of PUCB's lemmas 8 and 10 come with the constants that are proved. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,10 +18,13 @@ __all__ = [
     "TableRow",
     "best_arm_pulls",
     "counter_error",
+    "dp_se_regret",
     "dp_ucbvi_error",
     "dp_ucbvi_regret",
     "dp_ucbvi_regret_of_error",
     "ldp_obi_regret",
+    "ldp_ucrl_vtr_lower_bound",
+    "ldp_ucrl_vtr_regret",
     "linopt_po_regret",
     "linopt_regret",
     "linopt_regret_of_regularizers",
@@ -262,6 +265,37 @@ def linopt_regret_of_regularizers(
     sampling = math.sqrt(steps * horizon**3) * (math.log(horizon / alpha) + d * kappa)
     privacy = math.sqrt(steps * horizon * d * kappa) * (math.sqrt(d * largest) + shift)
     return sampling + privacy + (math.sqrt(steps * horizon**3 * math.log(n_actions)) if n_actions else 0.0)
+
+
+# Rivals --------------------------------------------------------------------------------------------------------------
+
+
+def ldp_ucrl_vtr_regret(horizon: int, d: int, users: int, epsilon: float, delta: float) -> float:
+    """LDP-UCRL-VTR (Liao, He, Gu), up to logarithms of T: d^(5/4) H^(7/4) T^(3/4) log(1 / delta)^(1/4) / sqrt(epsilon).
+
+    It says nothing about the learner without privacy: at epsilon = inf it is 0.
+    """
+    _positive(epsilon=epsilon)
+    _below(delta, 1.0)
+    width = math.pow(math.log(1.0 / delta), 0.25) / math.sqrt(epsilon)
+    return math.pow(d, 1.25) * math.pow(horizon, 1.75) * math.pow(users * horizon, 0.75) * width
+
+
+def ldp_ucrl_vtr_lower_bound(horizon: int, d: int, users: int, epsilon: float) -> float:
+    """LDP-UCRL-VTR's paper, up to constants, for learners under epsilon-LDP: d H sqrt(T) / (e^eps (e^eps - 1))."""
+    _positive(epsilon=epsilon)
+    return d * horizon * math.sqrt(users * horizon) / (math.exp(epsilon) * math.expm1(epsilon))
+
+
+def dp_se_regret(gaps: Sequence[float], users: int, epsilon: float) -> float:
+    """DP-SE (Sajed, Sheffet), up to constants: the sum of ln K / gap over worse arms, and of ln K / epsilon over all.
+
+    No learner loses more than the largest gap at each pull, which is therefore the most that is returned.
+    """
+    _positive(epsilon=epsilon, largest_gap=max(gaps))
+    worse = [gap for gap in gaps if gap > 0.0]
+    learning = sum(math.log(users) / gap for gap in worse) + len(gaps) * math.log(users) / epsilon
+    return min(learning, users * max(worse))
 
 
 # RLSVI ---------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Each makes a mistake that was made in practice, and states the same guarantee as
 * ``MissingFactor`` - noise calibrated for adding a user, where the guarantee is for replacing one
 * ``SharedNoise`` - one sequence of noise for all cells
 * ``FreshNoise`` - independent noise for every release, in place of a mechanism for continual release
+* ``FutureOnly`` - one draw of noise for ever, which hides a user from each later user, and not from an earlier one too
 * ``MissingLevel`` - a tree whose noise is calibrated for one level too few
 * ``VisitedCells`` - noise only on cells that somebody has visited
 * ``FloatNoise`` - Laplace noise in floating point, not on a grid
@@ -14,6 +15,7 @@ Each makes a mistake that was made in practice, and states the same guarantee as
 * ``UncheckedActions`` - counts of any policy's actions, including actions that do not exist
 * ``SmallBatches`` - a shuffler that publishes small batches with the guarantee of a large one
 * ``OneReport`` - noise for one report of each user, however many were asked for
+* ``OneVisit`` - noise for one episode of each user, where she may be in several
 * ``HalvedReports``, ``HalvedBits`` - half the noise in the local and in the shuffle model
 * ``Peeking`` - an agent that reads true sums inside the boundary
 """
@@ -41,6 +43,7 @@ from private_rl_gym.wrappers.population import Population
 __all__ = [
     "FloatNoise",
     "FreshNoise",
+    "FutureOnly",
     "HalvedBits",
     "HalvedNoise",
     "HalvedReports",
@@ -48,6 +51,7 @@ __all__ = [
     "MissingFactor",
     "MissingLevel",
     "OneReport",
+    "OneVisit",
     "Peeking",
     "Reseeded",
     "SharedNoise",
@@ -112,6 +116,33 @@ class FreshNoise(JDPBillboard):
     """Independent noise for every release: the mean over releases removes it."""
 
     central = _FreshEveryTime
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"counting": "binary-tree", **options})
+
+
+class _OnceForEver(CentralNoise):
+    """Central noise that is drawn once, and is the same in every release."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._first: NDArray[np.float64] | None = None
+
+    def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
+        noisy = super().add(sums, releases)
+        if self._first is None:
+            self._first = noisy - sums * self.grid
+        return np.asarray(sums * self.grid + self._first)
+
+
+class FutureOnly(JDPBillboard):
+    """One draw of noise for all releases, with all of its noise in each.
+
+    It keeps a weaker promise, about what is shown after a user: all that follows her is the exact sums and one noise.
+    Somebody who came before her and somebody who came after subtract their releases, and have her counts.
+    """
+
+    central = _OnceForEver
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"counting": "binary-tree", **options})
@@ -204,6 +235,17 @@ class OneReport(JDPBillboard):
     def _noise_for(self, statistic: Statistic) -> CentralNoise:
         del statistic
         return super()._noise_for(self.statistic)
+
+
+class OneVisit(JDPBillboard):
+    """Noise for one episode of each user, with the guarantee for all of hers."""
+
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """Calibrate the noise for all her episodes, and then scale it down to one."""
+        super().design(statistic, apart=apart)
+        counting, law = self._mechanism
+        small = COUNTING[counting](self._releases, 1, law)
+        self._scale *= small.sensitivity / small.returning(self._visits)
 
 
 class HalvedReports(LDPUserSide):

@@ -6,6 +6,9 @@ Each states the guarantee of the correct one:
 * ``UnscaledClip`` - sums in the units of the gradient, with noise that does not follow the clip
 * ``TrueSteps`` - a mean over the true number of steps in the batch
 * ``OwnBaseline`` - a baseline that is the mean return of the very batch
+* ``OwnNormalization`` - returns over the spread of the very batch
+* ``ReadingRewards`` - a learner whose baseline is the exact mean reward
+* ``EagerDirections`` - local reports of twice the budget that is stated
 """
 
 from __future__ import annotations
@@ -16,13 +19,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.agents import DPPolicyGradient
 from private_rl_gym.planning.network import Episodes
 from private_rl_gym.privacy.asks import Ask, Objective
+from private_rl_gym.privacy.directions import DirectionReports
 from private_rl_gym.privacy.gradients import Gradients
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers import JDPBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
 
-__all__ = ["ClippedSteps", "OwnBaseline", "TrueSteps", "UnscaledClip"]
+__all__ = [
+    "ClippedSteps",
+    "EagerDirections",
+    "OwnBaseline",
+    "OwnNormalization",
+    "ReadingRewards",
+    "TrueSteps",
+    "UnscaledClip",
+]
 
 
 class _Broken(JDPBillboard):
@@ -99,3 +112,56 @@ class OwnBaseline(_Broken):
     """Takes the batch's own returns for its baseline: one user turns the gradients of all others."""
 
     broken = _Inside
+
+
+class _OverSpread(Gradients):
+    def collect(
+        self, users: Any, sums: NDArray[np.int64], source: NoiseSource | None = None, ask: Ask | None = None
+    ) -> None:
+        assert isinstance(ask, Objective)  # noqa: S101 - audits send one
+        total = np.array([users.rewards[user, :length].sum() for user, length in enumerate(users.lengths)])
+        super().collect(users, sums, source, replace(ask, reach=max(1e-6, float(total.std()))))
+
+
+class OwnNormalization(_Broken):
+    """Divides returns by their spread in the very batch: one large return makes everyone's gradient smaller."""
+
+    broken = _OverSpread
+
+
+class ReadingRewards(DPPolicyGradient):
+    """A learner that reads rewards inside the boundary: the baseline that it sends is their exact mean."""
+
+    def prepare(self) -> None:
+        """Begin to observe the users inside the boundary."""
+        super().prepare()
+        self._seen, self._count = 0.0, 0
+        assert self.board is not None  # noqa: S101 - it was given one
+        self.board.observe(self)
+
+    def left(self, users: Any, count: int) -> None:
+        """Add the rewards of users, which no agent should see."""
+        self._count += count
+        if users is not None:
+            self._seen += sum(users.rewards[user, :length].sum() for user, length in enumerate(users.lengths))
+
+    def reported(self, vector: NDArray[np.int64]) -> None:
+        """Ignore reports."""
+
+    def objective(
+        self, baseline: NDArray[np.float64], reach: float, shares: tuple[float, ...], critic: NDArray[np.float64]
+    ) -> Objective:
+        """The objective, with the exact mean for a baseline."""
+        mean = np.full_like(baseline, self._seen / max(1, self._count))
+        return super().objective(mean, reach, shares, critic)
+
+
+class EagerDirections(LDPUserSide):
+    """Directions that tell the truth as often as twice the epsilon would allow."""
+
+    def design(self, statistic: Any, *, apart: bool) -> None:
+        """State the guarantee of one budget, and report with two."""
+        super().design(statistic, apart=apart)
+        exact = self.statistic.exact
+        assert isinstance(exact, Gradients)  # noqa: S101 - for boundaries that sum gradients
+        self.statistic = DirectionReports(exact, 2.0 * self._promised.epsilon)

@@ -13,15 +13,16 @@ import numpy as np
 import private_rl_gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.config import FORMAT, Cell
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+from private_rl_gym.experiments.foreign import agent_named, is_foreign, make_env, parted, true_model
+from private_rl_gym.experiments.judge import Exact, Judge, Tried
+from private_rl_gym.experiments.names import BOUNDARIES, GridError
 from private_rl_gym.experiments.record import Record
-from private_rl_gym.experiments.regret import stretches
+from private_rl_gym.experiments.regret import served
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.population import BadUserError
 
 __all__ = ["build", "heard", "run_cell", "train_cell"]
-
-POINTS = 200
-"""Number of points of a stored curve, on a logarithmic grid; the last point is the exact number of users."""
 
 
 @contextmanager
@@ -48,18 +49,44 @@ def build(cell: Cell) -> Agent:
         return _build(cell)
 
 
+def _environment(cell: Cell) -> tuple[gym.Env[Any, Any], dict[str, Any]]:
+    """The environment, with its adapters, and those of its options that are for the boundary."""
+    name, options = cell.environment.name, cell.environment.options
+    if not is_foreign(name):
+        return gym.make(name, **options), {}
+    own, adapters = parted(name, options)
+    bounds = {key: adapters.pop(key) for key in ("bins", "low", "high") if key in adapters}
+    return make_env(name, own, **bounds), adapters
+
+
 def _build(cell: Cell) -> Agent:
-    env = gym.make(cell.environment.name, **cell.environment.options)
-    env.unwrapped.reset(seed=cell.stream("environment"))
-    kind: type[Agent] = AGENTS[cell.agent.name].kind
+    env, adapters = _environment(cell)
+    if adapters or is_foreign(cell.environment.name):
+        env.reset(seed=cell.stream("environment") % 2**31)
+    else:
+        env.unwrapped.reset(seed=cell.stream("environment"))
+    kind: type[Agent] = agent_named(cell.agent.name, "agent").kind
     wrapper = BOUNDARIES[cell.boundary.name]
     options: dict[str, Any] = dict(cell.boundary.options)
+    for name, value in adapters.items():
+        if name in options:
+            raise GridError(f"{name} is said of the boundary and of the environment: say it in one of both places.")
+        options[name] = tuple(value) if isinstance(value, list) else value
     if wrapper.takes("seed"):
         options["seed"] = cell.stream("noise")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what printed constants really cost is in the ledger
-        board = wrapper.kind(env, users=cell.users, **options)
+        board: Boundary = wrapper.kind(env, users=cell.users, **options)
+    true_model(env, board)  # a horizon that does not fit is refused here
     return kind("TabularPolicy", board, seed=cell.stream("agent"), **cell.agent.options)
+
+
+def _judge(cell: Cell, board: Boundary) -> Judge:
+    """The judge of policies: the true model where there is one, else episodes in another environment."""
+    truth = true_model(board.env, board)
+    if truth is not None:
+        return Exact(truth)
+    return Tried(_environment(cell)[0], board.population, cell.stream("judge"))
 
 
 def run_cell(cell: Cell) -> Record:
@@ -68,31 +95,37 @@ def run_cell(cell: Cell) -> Record:
 
 
 def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tuple[Record, Agent]:
-    """Let the agent learn from all users, one release at a time, and compare every policy with the true model.
+    """Let the agent learn from all users, one release at a time, and judge every policy.
 
-    The record has the agent's warnings, such as that too few users come for it to learn anything.
+    Where the true model is known, the curve is regret, and every policy counts. Elsewhere it is the return of the
+    policy that a user gets, at some users, in episodes of others. The record has the agent's warnings, such as that too
+    few users come for it to learn anything.
     """
     with heard() as sentences:
         agent = _build(cell)
         board = agent.board
         assert board is not None  # noqa: S101 - it was built with one
-        model = board.unwrapped.model  # type: ignore[attr-defined]
-        marks = np.unique(np.geomspace(1, cell.users, min(POINTS, cell.users)).astype(np.int64))
+        judge = _judge(cell, board)
+        marks = np.unique(np.geomspace(1, cell.users, min(judge.points, cell.users)).astype(np.int64))
         marks[-1] = cell.users
-        regret, noise = np.empty(len(marks)), np.empty(len(marks))
+        curve, noise = np.empty(len(marks)), np.empty(len(marks))
         total, gap, mistakes, before = 0.0, 0.0, 0, board.release
-        for stretch in stretches(agent, cell.users):
-            gap, count = stretch.gap, stretch.stop - stretch.start
-            here = (marks > stretch.start) & (marks <= stretch.stop)
-            regret[here] = total + gap * (marks[here] - stretch.start)
+        for start, stop, policy in _served(agent, cell.users):
+            here = (marks > start) & (marks <= stop)
+            if isinstance(judge, Exact):
+                gap = judge.best - judge.value(policy)
+                curve[here] = total + gap * (marks[here] - start)
+                total += gap * (stop - start)
+                mistakes += stop - start if cell.alpha is not None and gap > cell.alpha else 0
+            elif here.any():
+                curve[here] = judge.value(policy)
             noise[here] = before.noise_std[before.headline]
-            total += gap * count
-            mistakes += count if cell.alpha is not None and gap > cell.alpha else 0
             before = board.release
-            noise[marks == stretch.stop] = before.noise_std[before.headline]
-            told(stretch.stop)
-        deployed = model.optimal_value() - model.value_of(agent.best_policy())
-    blind = Policy.uniform(horizon=model.horizon, n_states=model.n_states, n_actions=model.n_actions)
+            noise[marks == stop] = before.noise_std[before.headline]
+            told(stop)
+        deployed = judge.value(agent.best_policy())
+    horizon, n_states, n_actions = board.sizes
+    blind = judge.value(Policy.uniform(horizon=horizon, n_states=n_states, n_actions=n_actions))
     guarantee = agent.guarantee
     about = {
         "format": FORMAT,
@@ -103,12 +136,27 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
         "epsilon": guarantee.to_dict()["epsilon"],
         "delta": guarantee.delta,
         "covers": str(guarantee.covers),
-        "optimal_value": model.optimal_value(),
-        "blind_value": model.value_of(blind),
-        "regret": float(regret[-1]),
-        "last_gap": gap,
-        "deployed_gap": deployed,
+        "blind_value": blind,
         "warnings": sentences,
-        **({} if cell.alpha is None else {"mistakes": mistakes}),
     }
-    return Record(cell.key, about, marks, regret, noise), agent
+    if isinstance(judge, Exact):
+        about |= {
+            "optimal_value": judge.best,
+            "regret": float(curve[-1]),
+            "last_gap": gap,
+            "deployed_gap": judge.best - deployed,
+            **({} if cell.alpha is None else {"mistakes": mistakes}),
+        }
+    else:
+        about |= {"measure": judge.measure, "return": float(curve[-1]), "deployed_value": deployed}
+    return Record(cell.key, about, marks, curve, noise), agent
+
+
+def _served(agent: Agent, users: int) -> Iterator[tuple[int, int, Policy]]:
+    """The policies of all users; a user who cannot be counted ends the run with the line to add."""
+    try:
+        yield from served(agent, users)
+    except BadUserError as error:
+        raise GridError(
+            f"{error} Here: --reward-range LEAST LARGEST, or reward_range = [[least, largest]] in a grid."
+        ) from None

@@ -1,27 +1,51 @@
-"""Axes, looks, labels and files of figures: colour-blind safe, the same in PNG, SVG and PDF."""
+"""Axes, labels and files of figures: readable on light and dark pages, the same in PNG, SVG and PDF."""
 
 from __future__ import annotations
 
 import io
+import itertools
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from private_rl_gym.experiments.names import GridError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "FORMATS", "label_ends", "look_of", "new_axes", "new_panels", "plain_text", "save", "svg"]
+__all__ = [
+    "COLORS",
+    "FAINT",
+    "FORMATS",
+    "INK",
+    "finish",
+    "label_ends",
+    "look_of",
+    "new_axes",
+    "new_panels",
+    "plain_text",
+    "save",
+    "say",
+    "svg",
+]
 
 FORMATS = ("png", "svg", "pdf")
-COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
+INK, FAINT, PAPER = "#1b1b1b", "#767676", "#ffffff"
+DARK = {INK: "#e6e6e6", FAINT: "#9d9d9d", PAPER: "#131416"}
+"""What becomes of these colours on a dark page; all others are seen on both."""
+
+COLORS = (INK, "#1f77c0", "#d55e00", "#009e73", "#c2569b", "#8b6ad8", "#a8791c", "#0f95a8")
 STYLES = ("-", "--", ":", "-.")
+WIDEST = 34
+"""Letters of a label in one line."""
 
 
 def new_axes(title: str) -> tuple[Figure, Any]:
     """A figure with one pair of axes."""
-    figure, (axes,) = new_panels([title], columns=1, size=(8.0, 4.6))
+    figure, (axes,) = new_panels([title], columns=1, size=(8.6, 4.8))
     return figure, axes
 
 
@@ -32,12 +56,26 @@ def new_panels(titles: Sequence[str], columns: int, size: tuple[float, float]) -
     except ImportError:
         raise GridError("Figures need matplotlib: run `pip install private-rl-gym[figures]`.") from None
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained", facecolor=PAPER)
     panels = [figure.add_subplot(rows, columns, 1 + number) for number in range(len(titles))]
     for axes, title in zip(panels, titles, strict=True):
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(plain_text(title), fontsize=10)
     return figure, panels
+
+
+def say(figure: Figure, finding: str) -> Figure:
+    """Write a finding above a figure, whose title becomes the line below; it is the alternative text of its files."""
+    letters = int(10.5 * figure.get_figwidth())
+    text = "\n".join(_broken(plain_text(finding), letters))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
+    figure.set_label(finding)
+    if len(figure.axes) == 1:
+        (axes,) = figure.axes
+        title = axes.get_title()
+        axes.set_title("")
+        axes.set_title(title, loc="left", fontsize=9, color=FAINT)
+    return figure
 
 
 def plain_text(text: str) -> str:
@@ -46,56 +84,154 @@ def plain_text(text: str) -> str:
 
 
 def look_of(number: int) -> dict[str, Any]:
-    """Colour and line style of the curve with this number."""
+    """Colour and line style of the curve with this number, where curves have no colours of their own."""
     return {"color": COLORS[number % len(COLORS)], "linestyle": STYLES[number // len(COLORS) % len(STYLES)]}
+
+
+def finish(axes: Any) -> None:
+    """Plain numbers with thousands separators, faint lines at their heights, and no curve hidden under another."""
+    from matplotlib.ticker import AutoLocator, LogLocator, NullLocator
+
+    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log":
+            decades = np.log10(limits[1] / limits[0])
+            steps = (1.0,) if decades > 2.5 else (1.0, 2.0, 5.0)
+            axis.set_major_locator(LogLocator(subs=steps) if decades > 0.7 else AutoLocator())
+            axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:,.10g}")
+    axes.grid(axis="y", color=FAINT, alpha=0.25, lw=0.6)
+    axes.set_axisbelow(True)
+    _reveal(axes)
+
+
+def _reveal(axes: Any, near: float = 0.012) -> None:
+    """Draw a curve that another covers as a broad band below it."""
+    curves = []
+    for line in axes.lines:
+        if line.get_linestyle() == "None" or len(line.get_xdata()) < 3:
+            continue
+        places = (axes.transScale + axes.transLimits).transform(line.get_xydata())
+        curves.append((line, places[np.isfinite(places).all(axis=1)]))
+    for number, (line, below) in enumerate(curves):
+        for _, above in curves[number + 1 :]:
+            inside = (below[:, 0] >= max(0.0, above[0, 0])) & (below[:, 0] <= min(1.0, above[-1, 0]))
+            apart = np.abs(np.interp(below[inside, 0], above[:, 0], above[:, 1]) - below[inside, 1])
+            if len(apart) > 2 and (apart < near).mean() > 0.75:
+                line.set(linewidth=6.0, linestyle="-", alpha=0.5 * (line.get_alpha() or 1.0), zorder=1.5)
+                break
 
 
 def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], apart: float = 0.055) -> None:
     """Write names at the right ends of curves, moved apart where they would touch.
 
     Args:
-        axes: Axes with limits, linear in y.
+        axes: Axes with limits.
         ends: The height of each end, its name and its colour.
-        apart: Least distance between names, as a share of the height of the axes.
+        apart: Least distance between lines of text, as a share of the height of the axes; less if there are many.
     """
     low, high = axes.get_ylim()
+    scale = np.log if axes.get_yscale() == "log" else np.asarray
+    low, high = float(scale(low)), float(scale(high))
+
+    def share(end: tuple[float, str, str]) -> float:
+        if axes.get_yscale() == "log" and end[0] <= 0.0:
+            return 0.0
+        return min(1.0, max(0.0, (float(scale(end[0])) - low) / (high - low)))
+
+    written = {end: "\n".join(_broken(end[1])) for end in ends}
+    apart = min(apart, 1.0 / max(1, sum(text.count("\n") + 1 for text in written.values())))
     ordered: list[tuple[float, str, str]] = []
     group: list[tuple[float, str, str]] = []  # ends that are close to each other keep the order in which they came
     for end in sorted(ends):
-        if group and end[0] - max(group)[0] > apart * (high - low):
+        if group and share(end) - share(max(group)) > apart:
             ordered, group = ordered + group, []
         group = sorted([*group, end], key=ends.index, reverse=True)
     ordered += group
+    rows = [written[end].count("\n") + 1 for end in ordered]
+    gaps = [apart * (first + second) / 2 for first, second in itertools.pairwise(rows)]
     places: list[float] = []
-    for height, *_ in ordered:
-        place = (height - low) / (high - low)
-        places.append(max(place, places[-1] + apart) if places else place)
+    for number, end in enumerate(ordered):
+        places.append(max(share(end), places[-1] + gaps[number - 1]) if places else max(share(end), 0.0))
     for number in range(len(places) - 1, -1, -1):  # those that left the axes come back down
-        ceiling = 1.0 if number == len(places) - 1 else places[number + 1] - apart
+        ceiling = 1.0 if number == len(places) - 1 else places[number + 1] - gaps[number]
         places[number] = min(places[number], ceiling)
-    for place, (_, name, color) in zip(places, ordered, strict=True):
-        axes.text(1.015, place, plain_text(name), transform=axes.transAxes, color=color, fontsize=8.5, va="center")
+    size = 8.5 if apart > 0.045 else 7.5
+    for place, end in zip(places, ordered, strict=True):
+        axes.annotate(
+            plain_text(written[end]),
+            xy=(1.0, share(end)),
+            xytext=(1.03, place),
+            xycoords="axes fraction",
+            color=end[2],
+            fontsize=size,
+            va="center",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": end[2],
+                "lw": 0.6,
+                "shrinkA": 2,
+                "shrinkB": 0,
+                "relpos": (0.0, 0.5),
+            },
+        )
+
+
+def _broken(text: str, letters: int = WIDEST) -> list[str]:
+    """A text in lines, none of which ends between a name, its sign and its value, or before a percent sign."""
+    joined = text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}").replace(" %", "\N{NO-BREAK SPACE}%")
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(joined, letters)] or [""]
+
+
+def _dress(figure: Figure) -> None:
+    """Ink for everything that nobody gave a colour."""
+    from matplotlib.text import Text
+
+    for axes in figure.axes:
+        axes.tick_params(which="both", color=INK, labelcolor=INK)
+        for spine in axes.spines.values():
+            spine.set_edgecolor(INK)
+    for text in figure.findobj(Text):
+        if text.get_color() == "black":
+            text.set_color(INK)
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write a figure in every format, without dates, so that the same sweep gives the same files."""
-    from matplotlib import rc_context
-
     paths = []
-    dates: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with rc_context({"svg.hashsalt": "private_rl_gym"}):
-        for kind in formats:
-            path = stem.with_suffix(f".{kind}")
-            figure.savefig(path, dpi=130, metadata=dates[kind])
-            paths.append(path)
+    title = {"Title": str(figure.get_label())} if figure.get_label() else {}
+    dates: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}}
+    _dress(figure)
+    for kind in formats:
+        path = stem.with_suffix(f".{kind}")
+        if kind == "svg":
+            path.write_text(_svg(figure), "utf-8")
+        else:
+            figure.savefig(path, dpi=130, metadata=title | dates.get(kind, {}))
+        paths.append(path)
     return paths
 
 
 def svg(figure: Figure) -> str:
     """A figure as SVG text, to be embedded in a page."""
+    text = _svg(figure)
+    return text[text.index("<svg") :]
+
+
+def _svg(figure: Figure) -> str:
+    """A figure as an SVG file, which takes the colours of the page that it is seen on."""
     from matplotlib import rc_context
 
+    _dress(figure)
+    title = {"Title": str(figure.get_label())} if figure.get_label() else {}
     out = io.BytesIO()
     with rc_context({"svg.hashsalt": "private_rl_gym", "svg.fonttype": "path"}):
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue().decode()[out.getvalue().decode().index("<svg") :]
+        figure.savefig(out, format="svg", metadata={"Date": None, **title})
+    rules = "".join(
+        f'[style*="{part}: {light}"] {{ {part}: {dark} !important }} '
+        for light, dark in DARK.items()
+        for part in ("fill", "stroke")
+    )
+    text = out.getvalue().decode()
+    start = text.index(">", text.index("<svg")) + 1
+    return f"{text[:start]}\n <style>@media (prefers-color-scheme: dark) {{ {rules}}}</style>{text[start:]}"

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from private_rl_gym.experiments.drawing import new_panels, plain_text
+from private_rl_gym.experiments.drawing import FAINT, INK, new_panels, plain_text
 from private_rl_gym.experiments.grid import Grid
-from private_rl_gym.experiments.summary import LEARNERS, Curve, Layout
+from private_rl_gym.experiments.looks import AGENT_COLORS, EXACT, hides
+from private_rl_gym.experiments.summary import Curve, Layout, learners
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FRONTIER", "HEADER", "frontier_figure", "layout_of", "rows"]
+__all__ = [
+    "FRONTIER",
+    "HEADER",
+    "agent_of",
+    "frontier_figure",
+    "knowledge_of",
+    "layout_of",
+    "problem_of",
+    "rows",
+]
 
 FLAGSHIP = "FrugalUCBVI"
 """The agent that others are compared with; on an open board it is what the table calls not private."""
@@ -45,7 +55,7 @@ HEADER = (
 
 def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
     """The table as text, one row for each curve: the true epsilon, regret over seeds, and what to compare it with."""
-    exact = {problem_of(curve): curve.mean[-1] for curve in curves if agent_of(curve) == FLAGSHIP and not _hides(curve)}
+    exact = {problem_of(curve): curve.mean[-1] for curve in curves if agent_of(curve) == FLAGSHIP and not hides(curve)}
     lines: list[tuple[str, ...]] = []
     for curve in curves:
         problem, finals = problem_of(curve), [float(regret) for regret in curve.regret[:, -1]]
@@ -56,8 +66,8 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
                 str(curve.config["boundary"]["name"]),
                 knowledge_of(curve),
                 agent_of(curve),
-                f"{curve.epsilon:.4g}" if _hides(curve) else "inf",
-                f"{curve.delta:g}" if _hides(curve) else "",
+                f"{curve.epsilon:.4g}" if hides(curve) else "inf",
+                f"{curve.delta:g}" if hides(curve) else "",
                 f"{curve.users[-1]}",
                 f"{curve.seeds}",
                 f"{statistics.fmean(finals):.1f}",
@@ -72,17 +82,11 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
 
 
 FRONTIER = Layout(HEADER, rows)
-_LAYOUTS: Mapping[str, Layout] = {"learners": LEARNERS, "frontier": FRONTIER}
 
 
-def layout_of(grid: Grid) -> Layout:
+def layout_of(grid: Grid, curves: Sequence[Curve]) -> Layout:
     """The table that a grid asks for."""
-    return _LAYOUTS[grid.table]
-
-
-def _hides(curve: Curve) -> bool:
-    """Whether a curve promises anything."""
-    return math.isfinite(curve.epsilon)
+    return FRONTIER if grid.table == "frontier" else learners(curves)
 
 
 def problem_of(curve: Curve) -> str:
@@ -93,9 +97,9 @@ def problem_of(curve: Curve) -> str:
 
 
 def agent_of(curve: Curve) -> str:
-    """The name of an agent, and whether the constants of its boundary are the printed ones."""
-    printed = curve.config["boundary"].get("calibration") == "paper"
-    return str(curve.config["agent"]["name"]) + (" as printed" if printed else "")
+    """The name of an agent, and whether the constants of its boundary are printed ones, or those of an experiment."""
+    calibration = {"paper": " as printed", "released": " as released"}
+    return str(curve.config["agent"]["name"]) + calibration.get(curve.config["boundary"].get("calibration"), "")
 
 
 def knowledge_of(curve: Curve) -> str:
@@ -113,12 +117,12 @@ def line_of(curve: Curve) -> str:
     return agent_of(curve) + (", told nothing" if pools else ", pooled")
 
 
-ROLES = {  # how the curves of each kind of agent look
-    "flagship": {"color": "#000000", "lw": 2.2},
-    "untold": {"color": "#000000", "lw": 1.4, "ls": "--"},
-    "papers": {"color": "#0072B2", "lw": 1.4},
-    "pooled": {"color": "#CC79A7", "lw": 1.4},
-    "printed": {"color": "#D55E00", "lw": 1.4},
+ROLES: dict[str, dict[str, Any]] = {  # the lines of each kind of agent, in the agent's colour
+    "flagship": {"lw": 2.2},
+    "untold": {"lw": 1.4, "ls": "--"},
+    "papers": {"lw": 1.4},
+    "pooled": {"lw": 1.4, "ls": "-."},
+    "printed": {"lw": 1.4, "ls": ":"},
 }
 MARKERS = "os^Dv"
 
@@ -127,36 +131,39 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     """Regret against the true epsilon, with standard errors; a panel for each problem and trust model."""
     from matplotlib.ticker import LogLocator
 
-    places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if _hides(c)))
+    places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if hides(c)))
     titles = [f"{problem}, {trust.upper()}" for problem, trust in places]
     columns = min(COLUMNS, max(1, len(places)))
     figure, panels = new_panels(titles, columns, (3.4, 3.0))
     figure.suptitle(plain_text(title), fontsize=11)
     others = dict.fromkeys(name for name in (str(c.config["agent"]["name"]) for c in curves) if name != FLAGSHIP)
     marker = {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)}
-    ticks = sorted({float(f"{c.epsilon:.1g}") for c in curves if _hides(c)})
+    ticks = sorted({float(f"{c.epsilon:.1g}") for c in curves if hides(c)})
     lines: dict[str, Any] = {}
     for axes, (problem, trust) in zip(panels, places, strict=True):
         here = [curve for curve in curves if problem_of(curve) == problem]
-        for name, line in _lines(c for c in here if _hides(c) and c.config["boundary"]["name"] == trust).items():
+        for name, line in _lines(c for c in here if hides(c) and c.config["boundary"]["name"] == trust).items():
+            agent = str(line[0].config["agent"]["name"])
             look: dict[str, Any] = {**ROLES[_role(line[0])], "ms": 4, "capsize": 2, "elinewidth": 0.8}
-            look["marker"] = marker.get(str(line[0].config["agent"]["name"]), "o")
+            look |= {"marker": marker.get(agent, "o"), "color": AGENT_COLORS.get(agent, INK)}
             errors = [c.regret[:, -1].std(ddof=1) / math.sqrt(c.seeds) if c.seeds > 1 else 0.0 for c in line]
             lines[name] = axes.errorbar([c.epsilon for c in line], [c.mean[-1] for c in line], errors, **look)
         for curve in here:
-            if not _hides(curve):
+            if not hides(curve):
                 style = "--" if agent_of(curve) == FLAGSHIP else "-."
                 name = f"{agent_of(curve)}, not private"
-                lines[name] = axes.axhline(curve.mean[-1], color="#009E73", ls=style, lw=1.2)
-        lines["never learning"] = axes.axhline(here[0].blind * here[0].users[-1], color="#999999", ls=":", lw=1.4)
+                lines[name] = axes.axhline(curve.mean[-1], color=EXACT, ls=style, lw=1.2)
+        lines.pop("never learning", None)  # so that it stands last
+        lines["never learning"] = axes.axhline(here[0].blind * here[0].users[-1], color=FAINT, ls=(0, (1, 3)), lw=1.4)
         axes.set(xscale="log", yscale="log")
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.minorticks_off()
+        axes.grid(axis="y", color=FAINT, alpha=0.25, lw=0.6)
         axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
     for axes in panels[::columns]:
-        axes.set_ylabel("regret of all users")
+        axes.set_ylabel(f"regret of {int(curves[0].users[-1]):,} users")
     for axes in panels[-columns:]:  # the lowest of each column
         axes.set_xlabel("true epsilon")
     room = len(places) % columns > 0 and len(places) > columns

@@ -15,23 +15,30 @@ A TOML file names runs; every list in a run is an axis, and the grid is their pr
     agent = "DPUCBVI"
     boundary = { name = "jdp", epsilon = [1.0, 10.0], delta = 1e-6, batch_size = 100 }
 
-A value that is itself a list is written as a list in a list.
+A value that is itself a list is written as a list in a list. Environments may be any id that Gymnasium knows, with
+``horizon``, ``reward_range``, ``bins``, ``low`` and ``high`` beside the options of their constructor::
+
+    environment = { id = "Blackjack-v1", horizon = 6, reward_range = [[-1.5, 1.5]] }
+
+``module:object`` names an environment or an agent of somebody's own, if the module is named by whoever reads the file.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from private_rl_gym.experiments.config import Cell, Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, nearest
+from private_rl_gym.experiments.foreign import agent_named, is_foreign, require_typed
+from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, Named, nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,7 +81,7 @@ MOST_CELLS = 100_000
 
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds", "alpha"})
-_FIGURE_KEYS = frozenset({"main", "x", "panels"})
+_FIGURE_KEYS = frozenset({"main", "x", "panels", "bounds", "paper"})
 MAIN_FIGURES = ("share", "frontier")
 """Figures that a grid may ask for in front of the usual ones; the frontier stands alone."""
 
@@ -91,9 +98,9 @@ class Grid:
     about: str
     cells: tuple[Cell, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    figure: Mapping[str, str] = field(default_factory=dict)
+    figure: Mapping[str, Any] = field(default_factory=dict)
     """The name of the main figure, ``main``; or the axis that it is drawn against, ``x``, and the one that its panels
-    differ in, ``panels``."""
+    differ in, ``panels``. Whether theorems' bounds are drawn, ``bounds``; and what a paper's figure said, ``paper``."""
     table: str = TABLES[0]
 
     def __repr__(self) -> str:
@@ -124,13 +131,16 @@ def read_table(source: str | Path) -> dict[str, Any]:
         raise GridError(f"{path} is not TOML: {error}.") from None
 
 
-def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None = None) -> Grid:
+def read_grid(
+    source: str | Path, *, users: int | None = None, seeds: int | None = None, code: Collection[str] = ()
+) -> Grid:
     """The grid in a file, or the built-in grid of that name; raises ``GridError`` if it is not valid.
 
     Args:
         source: A path, or a name.
         users: Number of users of all runs, in place of that in the file.
         seeds: Number of seeds of all runs, in place of that in the file.
+        code: Modules that the file may name code of.
     """
     content = read_table(source)
     for key, value in (("users", users), ("seeds", seeds)):
@@ -140,11 +150,11 @@ def read_grid(source: str | Path, *, users: int | None = None, seeds: int | None
             for run in runs if isinstance(runs, list) else []:
                 if isinstance(run, dict):
                     run.pop(key, None)
-    return grid_of(content, default_name=Path(source).stem)
+    return grid_of(content, default_name=Path(source).stem, code=code)
 
 
-def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
-    """The grid in a table; raises ``GridError`` if it is not valid."""
+def grid_of(content: Mapping[str, Any], *, default_name: str = "grid", code: Collection[str] = ()) -> Grid:
+    """The grid in a table; raises ``GridError`` if it is not valid. Of modules, it imports those in ``code``."""
     _known(content, _GRID_KEYS, "The grid")
     runs = content.get("runs", [{}] if "agent" in content else [])
     if not isinstance(runs, Sequence) or not runs or not all(isinstance(run, Mapping) for run in runs):
@@ -154,7 +164,7 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid") -> Grid:
     for number, run in enumerate(runs):
         where = f"runs[{number}]"
         _known(run, _RUN_KEYS, where)
-        cells += list(_cells({**shared, **run}, where))
+        cells += list(_cells({**shared, **run}, where, code))
     repeated = len(cells) - len({cell.key for cell in cells})
     if repeated:
         raise GridError(f"The grid has {repeated} cells twice: two runs say the same, or an axis repeats a value.")
@@ -203,7 +213,7 @@ def _sweep_options(content: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)
 
 
-def _figure_options(content: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, str]:
+def _figure_options(content: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Any]:
     options = content.get("figure", {})
     if not isinstance(options, Mapping):
         raise GridError(f"figure is {options!r}: it must be a table.")
@@ -215,6 +225,12 @@ def _figure_options(content: Mapping[str, Any], cells: Sequence[Cell]) -> dict[s
                 raise GridError(
                     f"figure.main is {path!r}, and there is no such figure. {nearest(str(path), MAIN_FIGURES)}"
                 )
+        elif key == "bounds":
+            if not isinstance(path, bool):
+                raise GridError(f"figure.bounds is {path!r}: it must be true or false.")
+        elif key == "paper":
+            if not isinstance(path, str):
+                raise GridError(f"figure.paper is {path!r}: it must be a sentence about the paper's figure.")
         elif path not in paths:
             raise GridError(f"figure.{key} is {path!r}, which does not vary in this grid. {nearest(str(path), paths)}")
     return dict(options)
@@ -226,7 +242,7 @@ def _known(table: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
             raise GridError(f"{where} has an unknown key {key!r}. {nearest(key, keys)}")
 
 
-def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
+def _cells(run: Mapping[str, Any], where: str, code: Collection[str]) -> Iterator[Cell]:
     """Yield the cells of a run: the product of its axes."""
     parts = {}
     for part, catalogue, naming in (
@@ -236,7 +252,7 @@ def _cells(run: Mapping[str, Any], where: str) -> Iterator[Cell]:
     ):
         if part not in run:
             raise GridError(f"{where} names no {part}. One of: {', '.join(catalogue)}.")
-        parts[part] = _alternatives(run[part], catalogue, naming, f"{where}.{part}")
+        parts[part] = _alternatives(run[part], catalogue, naming, f"{where}.{part}", code)
     users = _integers(run.get("users"), f"{where}.users", least=1)
     seeds = run.get("seeds", 1)
     numbers: Sequence[int] = _integers(seeds, f"{where}.seeds", least=0)
@@ -275,7 +291,47 @@ def _varying(choices: list[Choice]) -> set[str]:
     return {name for name in names if len({digest(choice.options.get(name)) for choice in choices}) > 1}
 
 
-def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> list[Choice]:
+@dataclass(frozen=True, slots=True)
+class _Anybodys:
+    """An environment of somebody else, whose constructor says itself what it does not take."""
+
+    name: str
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options of any name and any type, with those of adapters."""
+        return _Any()
+
+    def check(self, options: Mapping[str, Any], where: str) -> None:
+        """Refuse a range of rewards that is not a list in a list; what else is wrong is said where it is built."""
+        given = options.get("reward_range", [])
+        for value in given if isinstance(given, list) else [given]:
+            if not (isinstance(value, list) and len(value) == 2):
+                raise GridError(
+                    f"{where}.reward_range has the value {value!r}: write it as [[least, largest]], because each value "
+                    "in a list is a run of its own."
+                )
+
+
+class _Any(dict[str, inspect.Parameter]):
+    """A parameter of any type for every name."""
+
+    def __missing__(self, name: str) -> inspect.Parameter:
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any)
+
+
+def _entry(name: Any, catalogue: Catalogue, where: str, code: Collection[str]) -> Named | _Anybodys:
+    """The entry with this name: of this package, or of somebody else."""
+    if catalogue is not BOUNDARIES:
+        require_typed(name, code, where)
+    if catalogue is AGENTS:
+        return agent_named(name, where)
+    if catalogue is ENVIRONMENTS and isinstance(name, str) and is_foreign(name):
+        return _Anybodys(name)
+    return catalogue.find(name, where)
+
+
+def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str, code: Collection[str]) -> list[Choice]:
     """Every combination of the given names and of the values of their options."""
     choices = []
     if isinstance(given, list) and not given:
@@ -284,7 +340,7 @@ def _alternatives(given: Any, catalogue: Catalogue, naming: str, where: str) -> 
         table = {naming: item} if isinstance(item, str) else item
         if not isinstance(table, Mapping) or naming not in table:
             raise GridError(f"{where} is {item!r}: write a name, or a table with {naming} = and options.")
-        entry = catalogue.find(table[naming], where)
+        entry = _entry(table[naming], catalogue, where, code)
         options = {key: table[key] for key in sorted(table) if key != naming}
         entry.check(options, where)
         values = [

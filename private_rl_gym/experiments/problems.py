@@ -6,17 +6,24 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.garnet import Garnet
+from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.experiments.foreign import MOST_ENTRIES, is_foreign, make_env, true_model
+from private_rl_gym.experiments.foreign import MOST_ENTRIES, is_foreign, make_env, parted, true_model
 from private_rl_gym.experiments.names import ENVIRONMENTS, GridError
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 
-__all__ = ["Problem", "problem_of", "settings"]
+__all__ = ["Problem", "problem_of", "settings", "stand_in"]
+
+MOST_ROOMS = 10**5
+"""The largest table of transitions whose users are met again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +108,39 @@ def problem_of(
         "are learned later"
     )
     return Problem(Garnet(S, A, H).unwrapped.model, sentence, true=False, typed=typed)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=4)
+def _met_again(name: str, options: str) -> TabularEnv:
+    own, adapters = parted(name, json.loads(options))
+    bounds = {key: adapters.pop(key) for key in ("bins", "low", "high") if key in adapters}
+    env = make_env(name, own, **bounds)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            board = OpenBillboard(env, **adapters)
+            truth = true_model(env, board)
+    except (TypeError, ValueError) as error:
+        raise GridError(f"--env {name}: {error} Here: --horizon STEPS, --reward-range LEAST LARGEST") from None
+    if isinstance(truth, TabularModel):
+        return TabularEnv(truth)
+    H, S, A = board.sizes
+    if S * S * A > MOST_ROOMS:
+        raise GridError(
+            f"--env {name}: it has {S:,} states and {A} actions, too many for users who are met thousands of times. "
+            "A boundary promises the same to users of any environment: leave --env out."
+        )
+    return TabularEnv(TabularModel(np.full((S, A, S), 1.0 / S), np.full((S, A), 0.5), np.full(S, 1.0 / S), H))
+
+
+def stand_in(name: str, options: Mapping[str, Any]) -> TabularEnv:
+    """Users of somebody else's environment who can be met again: of its table of transitions, or of its sizes.
+
+    An audit meets the same users thousands of times. Where an environment has no table, its users walk at random
+    through as many rooms; rewards are tossed. A promise holds for users of any environment,
+    so that these will do to break it.
+    """
+    return _met_again(name, json.dumps(options, sort_keys=True))
 
 
 def settings(part: str, options: Mapping[str, Any]) -> Iterator[str]:

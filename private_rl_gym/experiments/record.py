@@ -28,14 +28,26 @@ class Record:
     Attributes:
         key: Its name, the hash of its configuration.
         about: Configuration, ledger, versions and numbers, ready for JSON.
-        users, regret, noise: Curves: numbers of users, and the regret and the noise in released sums after them.
+        users, curve, noise: Curves: numbers of users, and the measure and the noise in released sums after them.
     """
 
     key: str
     about: dict[str, Any]
     users: NDArray[np.int64]
-    regret: NDArray[np.float64]
+    curve: NDArray[np.float64]
     noise: NDArray[np.float64]
+
+    @property
+    def measure(self) -> str:
+        """The measure of the curve: ``"regret"``, or ``"return"`` where nobody knows the true model."""
+        return str(self.about.get("measure", "regret"))
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """The curve of a run whose regret is known."""
+        if self.measure != "regret":
+            raise GridError(f"{self.key} has no regret: nobody knows its true model. It has returns.")
+        return self.curve
 
     @property
     def epsilon(self) -> float:
@@ -49,7 +61,7 @@ class Record:
         import pyarrow.parquet as pq
 
         about = json.dumps(self.about, sort_keys=True).encode()
-        columns = {"users": self.users, "regret": self.regret, "noise": self.noise}
+        columns = {"users": self.users, self.measure: self.curve, "noise": self.noise}
         table = pa.table(columns).replace_schema_metadata({_ABOUT: about})
         content = io.BytesIO()
         pq.write_table(table, content, compression="zstd")
@@ -64,9 +76,10 @@ class Record:
         try:
             table = pq.read_table(io.BytesIO(content))
             about = json.loads(table.schema.metadata[_ABOUT])
-            users, regret, noise = (table.column(name).to_numpy() for name in ("users", "regret", "noise"))
+            names = ("users", str(about.get("measure", "regret")), "noise")
+            users, curve, noise = (table.column(name).to_numpy() for name in names)
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
                 f"{key} is no record, or is damaged ({type(error).__name__}): remove the file, and run the sweep again."
             ) from None
-        return cls(key, about, users, regret, noise)
+        return cls(key, about, users, curve, noise)

@@ -1,16 +1,19 @@
-"""A web page about a sweep: figures, table, configurations, ledgers and versions. It needs no network."""
+"""A web page about a sweep: its finding, figures, table, configurations, ledgers, versions. It needs no network."""
 
 from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib import metadata
 
 import private_rl_gym
 from private_rl_gym.experiments import drawing, figures
+from private_rl_gym.experiments.captions import caption_of
 from private_rl_gym.experiments.config import Cell
+from private_rl_gym.experiments.finding import finding, finding_at_equal_epsilon
 from private_rl_gym.experiments.frontier import layout_of
 from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.record import Record
@@ -19,53 +22,92 @@ from private_rl_gym.experiments.summary import Curve
 __all__ = ["report"]
 
 STYLE = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1b1b1b; background: #fff; }
-body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
-figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; }
-figcaption { color: #555; font-size: .9rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+:root { color-scheme: light dark; --ink: #1b1b1b; --faint: #666; --paper: #fff; --line: #ddd; --shade: #f4f4f2; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --faint: #a5a5a5; --paper: #131416; --line: #3a3b3e; --shade: #1e2023; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
+.finding { font-size: 1.15rem; font-weight: 600; }
+figure { margin: 2rem 0; } figure svg { display: block; width: 100%; max-width: 54rem; height: auto; }
+figure#frontier svg { max-width: none; }
+figcaption, .note { color: var(--faint); font-size: .9rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .85rem; }
+th, td { padding: .25rem .4rem; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
 th:first-child, td:first-child { text-align: left; }
-pre { background: #f6f6f4; padding: .8rem; overflow-x: auto; font-size: .85rem; }
+th button { all: unset; cursor: pointer; font-weight: 600; } th button:focus-visible { outline: 2px solid; }
+th[aria-sort=ascending] button::after { content: " \\2191"; }
+th[aria-sort=descending] button::after { content: " \\2193"; }
+pre { background: var(--shade); padding: .8rem; white-space: pre-wrap; font-size: .85rem; }
 summary { cursor: pointer; }
-.failed { color: #a40000; }
+.failed { color: light-dark(#a40000, #ff8a80); }
+@media (max-width: 60rem) {
+  figure { overflow-x: auto; } figure svg { min-width: 34rem; } figure#frontier svg { min-width: 60rem; }
+  thead, .note { display: none; } tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  td, td:first-child { display: flex; justify-content: space-between; gap: 1rem; border: 0; padding: .1rem 0; }
+  td:empty { display: none; } td:first-child { font-weight: 600; }
+  td::before { content: attr(data-name); color: var(--faint); font-weight: 400; text-align: left; }
+}
 """
 
-CAPTIONS = {
-    "regret": "Regret against the number of users: mean over seeds, with a 95 % confidence band.",
-    "privacy": "Final regret against the epsilon that is really promised, against replacing one user. A cross marks "
-    "the epsilon that was asked for, where printed constants cost another.",
-    "against": "Final regret against what varies: mean over seeds, with the range.",
-    "share": "Reward of a user as a share of the best possible, against users: mean over seeds, with the range.",
-    "frontier": "Final regret against the epsilon that is really promised, a panel for each problem and trust model.",
-    "mistakes": "Users whose policy was a mistake, against the epsilon that is really promised.",
-    "noise": "Standard deviation of the noise in one released sum, over time.",
-}
+SORT = """
+for (const button of document.querySelectorAll("th button")) button.onclick = () => {
+  const head = button.parentElement, body = head.closest("table").tBodies[0];
+  const down = head.getAttribute("aria-sort") === "ascending", place = head.cellIndex;
+  const key = row => {
+    const text = row.cells[place].dataset.value, number = text === "inf" ? Infinity : parseFloat(text);
+    return [text === "" ? 1 : 0, isNaN(number) ? text : number];
+  };
+  const order = (a, b) => a[0] - b[0] || (a[1] === b[1] ? 0 : (a[1] < b[1]) === down ? 1 : -1);
+  const rows = [...body.rows].map(row => [key(row), row]).sort((a, b) => order(a[0], b[0]));
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  body.append(...rows.map(([, row]) => row));
+};
+"""
+"""Sorting of a table by a click on a head: numbers as numbers, what is empty last."""
 
 
 def report(
-    grid: Grid, curves: Sequence[Curve], runs: Sequence[tuple[Cell, Record]], failed: Sequence[tuple[Cell, str]] = ()
+    grid: Grid,
+    curves: Sequence[Curve],
+    runs: Sequence[tuple[Cell, Record]],
+    failed: Sequence[tuple[Cell, str]] = (),
+    again: str = "",
 ) -> str:
-    """The page, as HTML."""
+    """The page, as HTML.
+
+    Args:
+        grid: What was asked for.
+        curves: What was found, by curve.
+        runs: The same by cell.
+        failed: Cells without a record, each with its error.
+        again: The command that makes the page again.
+    """
     missing = len(grid.cells) - len(runs) - len(failed)
-    parts = [f"<h1>{escape(grid.title)}</h1>"]
-    parts += [f"<p>{escape(paragraph)}</p>" for paragraph in grid.about.strip().split("\n\n") if paragraph]
+    drawn = figures.of_grid(grid, curves)
+    frontier = grid.figure.get("main") == "frontier"
+    found = finding_at_equal_epsilon(curves) if frontier else finding(figures.measured(curves))
+    parts = [f"<h1>{escape(grid.title)}</h1>", f'<p class="finding">{escape(found)}.</p>']
+    about = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(grid.about.strip()))
+    parts += [f"<p>{paragraph}</p>" for paragraph in about.split("\n\n") if paragraph]
     progress = f"{len(runs)} of {len(grid.cells)} cells"
     progress += f", {missing} still to run" if missing else ""
     parts.append(f"<p>{progress}.</p>")
-    for name, figure in figures.of_grid(grid, curves).items():
-        picture = drawing.svg(figure).replace("<svg", f'<svg role="img" aria-label="{CAPTIONS[name]}"', 1)
-        parts.append(f'<figure id="{name}">{picture}<figcaption>{CAPTIONS[name]}</figcaption></figure>')
-    layout = layout_of(grid)
-    head = "".join(f"<th>{escape(title)}</th>" for title in layout.header)
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in layout.rows(curves))
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    parts.append(
-        f'<h2>Table</h2><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    if again:
+        parts.append("<p>The command that makes this page again, from the records that are there:</p>")
+        parts.append(f"<pre><code>{escape(again)}</code></pre>")
+    for name, figure in drawn.items():
+        caption = caption_of(grid, name, curves)
+        seen = escape(f"{figure.get_label()}. {caption}")
+        picture = drawing.svg(figure).replace("<svg", f'<svg role="img" aria-label="{seen}"', 1)
+        parts.append(f'<figure id="{name}">{picture}<figcaption>{escape(caption)}</figcaption></figure>')
+    layout = layout_of(grid, curves)
+    head = "".join(f'<th scope="col"><button type="button">{escape(title)}</button></th>' for title in layout.header)
+    body = "".join(f"<tr>{_cells(layout.header, row)}</tr>" for row in layout.rows(curves))
+    parts.append('<h2>Table</h2><p class="note">A click on a head sorts by it.</p>')
+    parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
     if failed:
         parts.append("<h2>Failed</h2>")
         parts += [
@@ -91,5 +133,19 @@ def report(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(grid.title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>\n<body>\n'
         + "\n".join(parts)
-        + "\n</body></html>\n"
+        + f"\n<script>{SORT}</script>\n</body></html>\n"
     )
+
+
+def _cells(header: Sequence[str], row: Sequence[str]) -> str:
+    """The cells of a row, each with the name of its column and its text as it was."""
+    return "".join(
+        f'<td data-name="{escape(name)}" data-value="{escape(text)}">{escape(_separated(text))}</td>'
+        for name, text in zip(header, row, strict=True)
+    )
+
+
+def _separated(text: str) -> str:
+    """A number with commas between thousands, and any other text as it is."""
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}{point}{rest}" if whole.isdigit() and (rest.isdigit() or not point) else text

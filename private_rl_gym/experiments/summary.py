@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.experiments.config import Cell, curve_name
+from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.record import Record
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "as_latex",
     "as_markdown",
     "curves_csv",
+    "learners",
     "rows",
     "summarize",
 ]
@@ -45,7 +48,8 @@ class Curve:
         covers: The data that are protected.
         guarantee: The guarantee as the ledger states it.
         users: ``[point]``, numbers of users.
-        regret, noise: ``[seed, point]``.
+        measure: ``"regret"``, or ``"return"`` where nobody knows the true model.
+        values, noise: ``[seed, point]``, the measure and the noise after so many users.
     """
 
     base: str
@@ -57,11 +61,19 @@ class Curve:
     covers: str
     guarantee: str
     users: NDArray[np.int64]
-    regret: NDArray[np.float64]
+    values: NDArray[np.float64]
     noise: NDArray[np.float64]
-    blind: float  # mean loss of a user under random actions
-    optimum: float  # mean value of the best policy
+    blind: float  # mean loss of a user under random actions; of returns, their mean return
+    optimum: float  # mean value of the best policy; NaN where nobody knows it
     mistakes: NDArray[np.float64] | None = None  # [seed]
+    measure: str = "regret"
+
+    @property
+    def regret(self) -> NDArray[np.float64]:  # [seed, point]
+        """The regret, where the true model is known."""
+        if self.measure != "regret":
+            raise GridError(f"{self.label} has no regret: nobody knows its true model. It has returns.")
+        return self.values
 
     @property
     def label(self) -> str:
@@ -75,12 +87,12 @@ class Curve:
     @property
     def seeds(self) -> int:
         """Number of runs."""
-        return len(self.regret)
+        return len(self.values)
 
     @property
     def mean(self) -> NDArray[np.float64]:  # [point]
-        """Mean regret."""
-        return np.asarray(self.regret.mean(axis=0))
+        """Mean over seeds."""
+        return np.asarray(self.values.mean(axis=0))
 
     @property
     def half_width(self) -> NDArray[np.float64]:  # [point]
@@ -88,8 +100,8 @@ class Curve:
         from scipy.stats import t
 
         if self.seeds < 2:
-            return np.full(self.regret.shape[1], math.nan)
-        error = self.regret.std(axis=0, ddof=1) / math.sqrt(self.seeds)
+            return np.full(self.values.shape[1], math.nan)
+        error = self.values.std(axis=0, ddof=1) / math.sqrt(self.seeds)
         return np.asarray(error * t.ppf(0.5 + CONFIDENCE / 2.0, self.seeds - 1))
 
 
@@ -114,25 +126,33 @@ def summarize(found: Iterable[tuple[Cell, Record]]) -> list[Curve]:
                 covers=str(first.about["covers"]),
                 guarantee=str(first.about["guarantee"]),
                 users=first.users,
-                regret=np.array([record.regret for _, record in runs]),
+                values=np.array([record.curve for _, record in runs]),
                 noise=np.array([record.noise for _, record in runs]),
-                blind=float(np.mean([r.about["optimal_value"] - r.about["blind_value"] for _, r in runs])),
-                optimum=float(np.mean([r.about["optimal_value"] for _, r in runs])),
+                blind=float(np.mean([_blind(record) for _, record in runs])),
+                optimum=float(np.mean([r.about.get("optimal_value", math.nan) for _, r in runs])),
                 mistakes=np.array(counted, dtype=np.float64) if len(counted) == len(runs) else None,
+                measure=first.measure,
             )
         )
     return curves
 
 
+def _blind(record: Record) -> float:
+    """The loss of a user under random actions; the return under them, where nobody knows the best."""
+    blind = float(record.about["blind_value"])
+    return blind if record.measure == "return" else float(record.about["optimal_value"]) - blind
+
+
 HEADER = ("learner", "true epsilon", "delta", "asked", "protects", "users", "seeds", "regret", "+/-", "last noise")
 
 
-def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
-    """The table as text, one row for each curve."""
+def rows(curves: Sequence[Curve], measures: Sequence[str] = ("regret",)) -> list[tuple[str, ...]]:
+    """The table as text, one row for each curve, with two columns for each measure."""
     lines: list[tuple[str, ...]] = []
     for curve in curves:
         half = curve.half_width[-1]
         private = math.isfinite(curve.epsilon)
+        last = (_short(curve, curve.mean[-1]), "" if math.isnan(half) else _short(curve, half))
         lines.append(
             (
                 curve.label,
@@ -142,12 +162,15 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
                 curve.covers if private else "nothing",
                 f"{curve.users[-1]}",
                 f"{curve.seeds}",
-                f"{curve.mean[-1]:.1f}",
-                "" if math.isnan(half) else f"{half:.1f}",
+                *(text for measure in measures for text in (last if measure == curve.measure else ("", ""))),
                 f"{curve.noise[:, -1].mean():.3g}",
             )
         )
     return lines
+
+
+def _short(curve: Curve, number: float) -> str:
+    return f"{number:.1f}" if curve.measure == "regret" else f"{number:.4g}"
 
 
 class Layout(NamedTuple):
@@ -159,6 +182,15 @@ class Layout(NamedTuple):
 
 LEARNERS = Layout(HEADER, rows)
 """The usual table: one row for each curve."""
+
+
+def learners(curves: Sequence[Curve]) -> Layout:
+    """The usual table, with columns for what was measured: regret, or return where nobody knows the true model."""
+    measures = sorted({curve.measure for curve in curves})
+    if measures in ([], ["regret"]):
+        return LEARNERS
+    columns = (column for measure in measures for column in (measure, "+/-"))
+    return Layout((*HEADER[:7], *columns, HEADER[-1]), partial(rows, measures=measures))
 
 
 def as_csv(curves: Sequence[Curve], layout: Layout = LEARNERS) -> str:
@@ -183,14 +215,15 @@ def curves_csv(curves: Sequence[Curve]) -> str:
     """All points of all curves, as CSV: the numbers that figures draw."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("learner", "users", "mean regret", "95 % half width", "lowest", "highest", "mean noise"))
+    measures = " or ".join(sorted({curve.measure for curve in curves}))
+    writer.writerow(("learner", "users", f"mean {measures}", "95 % half width", "lowest", "highest", "mean noise"))
     for curve in curves:
         points = zip(
             curve.users,
             curve.mean,
             curve.half_width,
-            curve.regret.min(0),
-            curve.regret.max(0),
+            curve.values.min(0),
+            curve.values.max(0),
             curve.noise.mean(0),
             strict=True,
         )

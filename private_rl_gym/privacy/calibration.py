@@ -6,15 +6,19 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from private_rl_gym.privacy.conversion import gaussian_epsilon, gaussian_mu, laplace_scale
+from private_rl_gym.privacy.conversion import LARGEST_RATE, gaussian_epsilon, gaussian_mu, laplace_scale
 from private_rl_gym.privacy.counting import COUNTING, ContinualNoise
 from private_rl_gym.privacy.counting.base import Law
+from private_rl_gym.privacy.refreshed import Refreshed, refreshed_cost
 from private_rl_gym.privacy.statistics import Statistic
 
-__all__ = ["SMALL_DELTA", "allowed", "calibrate", "choose_counting", "noise_without_delta"]
+__all__ = ["MECHANISMS", "SMALL_DELTA", "allowed", "calibrate", "choose_counting", "noise_without_delta"]
 
 SMALL_DELTA = 1e-6
 """A delta that is usual, and small beside one over the number of users."""
+
+MECHANISMS: dict[str, type[ContinualNoise]] = {**COUNTING, Refreshed.name: Refreshed}
+"""The mechanisms that may be chosen, and that of ``calibration="released"``."""
 
 
 def allowed(delta: float) -> list[tuple[str, Law]]:
@@ -36,7 +40,9 @@ def choose_counting(
     delta: float,
     *,
     paper: bool = False,
+    released: bool = False,
     apart: bool = False,
+    visits: int = 1,
 ) -> tuple[str, Law]:
     """The mechanism and the law of noise: those that were asked for, or the most accurate ones for this budget.
 
@@ -48,7 +54,9 @@ def choose_counting(
         epsilon: Epsilon of the budget.
         delta: Delta of the budget.
         paper: Whether the papers' constants are asked for, which determines the mechanism.
+        released: Whether the noise of the released experiment is asked for, which determines it too.
         apart: Whether every batch has to be published by itself.
+        visits: The number of batches that a user may be in.
 
     Raises:
         ValueError: If a name is unknown, or if no mechanism fits the request.
@@ -57,6 +65,13 @@ def choose_counting(
         raise ValueError(f"There is no counting {counting!r}: choose one of {', '.join(sorted(COUNTING))}.")
     if noise not in (None, "laplace", "gaussian"):
         raise ValueError(f"There is no noise {noise!r}: choose 'laplace' or 'gaussian'.")
+    if released:
+        if counting is not None or noise is not None or apart or statistic.name != "tabular":
+            raise ValueError(
+                "calibration='released' is an experiment on counts, with fresh Laplace noise at every release: leave "
+                "counting, noise and statistic out, and take an agent that learns from counts and closes no batches."
+            )
+        return Refreshed.name, "laplace"
     if paper:
         printed = "laplace" if statistic.name == "tabular" else "gaussian"
         if counting not in (None, "binary-tree") or noise not in (None, printed):
@@ -84,16 +99,17 @@ def choose_counting(
         )
     if len(candidates) == 1 or paper:
         return candidates[0]
-    return min(candidates, key=lambda candidate: _error(candidate, releases, statistic, epsilon, delta, candidates))
+    about = releases, statistic, epsilon, delta, visits
+    return min(candidates, key=lambda candidate: _error(candidate, *about, candidates))
 
 
 def noise_without_delta(
-    chosen: tuple[str, Law], statistic: Statistic, releases: int, epsilon: float, *, apart: bool
+    chosen: tuple[str, Law], statistic: Statistic, releases: int, epsilon: float, *, apart: bool, visits: int = 1
 ) -> float:
     """The noise of this mechanism at delta = 0, as a multiple of the least noise at ``SMALL_DELTA``."""
-    other = choose_counting(None, None, statistic, releases, epsilon, SMALL_DELTA, apart=apart)
-    pure = _error(chosen, releases, statistic, epsilon, 0.0, [chosen])
-    return pure / _error(other, releases, statistic, epsilon, SMALL_DELTA, [other])
+    other = choose_counting(None, None, statistic, releases, epsilon, SMALL_DELTA, apart=apart, visits=visits)
+    pure = _error(chosen, releases, statistic, epsilon, 0.0, visits, [chosen])
+    return pure / _error(other, releases, statistic, epsilon, SMALL_DELTA, visits, [other])
 
 
 def _error(
@@ -102,6 +118,7 @@ def _error(
     statistic: Statistic,
     epsilon: float,
     delta: float,
+    visits: int,
     candidates: Sequence[tuple[str, Law]],
 ) -> float:
     """The standard deviation of a cell, averaged over all releases.
@@ -112,11 +129,11 @@ def _error(
     name, law = candidate
     mechanism = _mechanism(name, law, releases)
     if law == "gaussian":
-        scale = statistic.l2 * mechanism.sensitivity / gaussian_mu(epsilon, delta)
+        scale = statistic.l2 * mechanism.returning(visits) / gaussian_mu(epsilon, delta)
     elif any(other == "gaussian" for _, other in candidates):
-        scale = statistic.l1 * mechanism.sensitivity / epsilon * math.sqrt(2.0)
+        scale = statistic.l1 * mechanism.returning(visits) / epsilon * math.sqrt(2.0)
     else:
-        scale = calibrate(mechanism, statistic, epsilon, delta, paper=False)[0] * math.sqrt(2.0)
+        scale = calibrate(mechanism, statistic, epsilon, delta, paper=False, visits=visits)[0] * math.sqrt(2.0)
     return scale * _mean_spread(name, law, releases)
 
 
@@ -132,20 +149,26 @@ def _mean_spread(name: str, law: Law, releases: int) -> float:
 
 
 def calibrate(
-    noise: ContinualNoise, statistic: Statistic, epsilon: float, delta: float, *, paper: bool
+    noise: ContinualNoise, statistic: Statistic, epsilon: float, delta: float, *, paper: bool, visits: int = 1
 ) -> tuple[float, float, float]:
     """The scale of one standard noise in real units, and the epsilon and delta that it costs.
 
-    Gaussian noise of scale b has mu = (L2 times sensitivity) / b; ``laplace_scale`` computes the cost of Laplace noise.
+    Gaussian noise of scale b has mu = (L2 times sensitivity) / b; ``laplace_scale`` computes the cost of Laplace noise,
+    ``refreshed_cost`` that of noise that is drawn anew at every release. A user who may be in several batches is
+    calibrated for once, with all of them: docs/proofs/returning.md.
     Proofs: docs/proofs/binary-tree.md, docs/proofs/composition.md.
     """
+    if isinstance(noise, Refreshed):
+        scale = max(1.0 / epsilon, statistic.grid_range[1] / LARGEST_RATE)  # below it, noise would often be 0
+        return scale, *refreshed_cost(statistic.parts, statistic.l1, scale, noise.steps, delta)
     if paper:
         scale = statistic.paper_scale(noise.sensitivity, epsilon, delta)
         if noise.law == "gaussian":
             return scale, gaussian_epsilon(delta, statistic.l2 * noise.sensitivity / scale), delta
         return scale, statistic.l1 * noise.sensitivity / scale, 0.0
     if noise.law == "gaussian":
-        return statistic.l2 * noise.sensitivity / gaussian_mu(epsilon, delta), epsilon, delta
-    spare = delta if noise.composes else 0.0
+        return statistic.l2 * noise.returning(visits) / gaussian_mu(epsilon, delta), epsilon, delta
+    # Losses are composed where each sum holds her once: nodes of a tree may hold several of her batches.
+    spare = delta if noise.composes and (visits == 1 or noise.apart) else 0.0
     coarse = statistic.grid_range[1]
-    return laplace_scale(statistic.parts, statistic.l1, round(noise.sensitivity), epsilon, spare, coarse)
+    return laplace_scale(statistic.parts, statistic.l1, round(noise.returning(visits)), epsilon, spare, coarse)

@@ -79,11 +79,13 @@ class Gradients(Statistic):
     Privacy:
         The norm of a user's vector is at most that of the shares, which is 1 or less. Replacing her moves it by at most
         2 in L2, and by half a step of the grid in each entry of both vectors for rounding. A number that is not finite
-        makes the whole vector zero. Proof: docs/proofs/gradients.md.
+        makes the whole vector zero. Proof: docs/proofs/gradients.md. With ``zero_out`` she is compared with nobody, and
+        moves it by half of that: docs/proofs/zero-out.md.
 
     Args:
         network: The network whose parameters are learned.
         horizon: Number of stages.
+        zero_out: Whether she is compared with nobody in her place.
 
     Example:
         >>> from private_rl_gym.planning.network import Layers
@@ -96,7 +98,7 @@ class Gradients(Statistic):
     title = "clipped gradients"
     asks = Objective
 
-    def __init__(self, network: Network, horizon: int) -> None:
+    def __init__(self, network: Network, horizon: int, *, zero_out: bool = False) -> None:
         self.network, self.horizon = network, horizon
         self.n_states, self.n_actions = network.inputs, network.outputs
         self.stages = read_only(_segments(horizon))
@@ -109,8 +111,9 @@ class Gradients(Statistic):
             "ranges": CLASSES,
         }
         self.cells = sum(self._sizes.values())
-        self.l1 = (2.0 * math.sqrt(self.cells) + self.cells * GRID) * SLACK
-        self.l2 = (2.0 + math.sqrt(self.cells) * GRID) * SLACK
+        users = 1.0 if zero_out else 2.0  # whose vectors are in the difference
+        self.l1 = users * (math.sqrt(self.cells) + self.cells * GRID / 2.0) * SLACK
+        self.l2 = users * (1.0 + math.sqrt(self.cells) * GRID / 2.0) * SLACK
         self.parts = ((1, self.l1),)
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from private_rl_gym.privacy.composition import ApproximateDP, Event, Gaussian, PureDP, compose
+from private_rl_gym.privacy.composition import ApproximateDP, Event, Gaussian, PureDP, compose, renyi_divergence
 
 __all__ = ["Covers", "Guarantee", "Ledger", "Neighbours", "TrustModel", "plain_number"]
 
@@ -53,6 +53,7 @@ class Neighbours(_Word):
 
     REPLACE_ONE = "replace one user"
     SAME_START = "replace one user by one with the same start"
+    ZERO_OUT = "add or remove one user's data in her place"
 
 
 class Covers(_Word):
@@ -81,6 +82,7 @@ class Guarantee:
         notes: Remarks that weaken or qualify it, for readers.
         seeded: Whether anyone who knows a seed can draw the noise again, so that it protects nobody in practice.
         mu: For Gaussian noise, sensitivity over sigma, which composes better than epsilon; else None.
+        visits: The number of episodes, in different batches, that one user may be in; ``users`` then counts episodes.
     """
 
     model: TrustModel
@@ -93,6 +95,7 @@ class Guarantee:
     notes: tuple[str, ...] = ()
     seeded: bool = False
     mu: float | None = None
+    visits: int = 1
 
     @property
     def event(self) -> Event:
@@ -100,6 +103,27 @@ class Guarantee:
         if self.mu is not None:
             return Gaussian(self.mu)
         return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    @property
+    def rho(self) -> float | None:
+        """Rho of zero-concentrated privacy, which adds up where budgets compose; None where there is none.
+
+        Gaussian noise has mu^2 / 2, a pure budget at most epsilon^2 / 2. Proof: docs/proofs/composition.md.
+        """
+        if self.mu is not None:
+            return self.mu**2 / 2.0
+        return self.epsilon**2 / 2.0 if self.delta == 0.0 and math.isfinite(self.epsilon) else None
+
+    def renyi(self, order: float) -> float | None:
+        """The Renyi divergence of this order at most, which adds up where budgets compose; None where there is none.
+
+        Example:
+            >>> Guarantee(TrustModel.JDP, 1.0, 1e-6, 100, "noise", mu=0.25).renyi(2.0)
+            0.0625
+        """
+        if not order > 1.0:
+            raise ValueError(f"order is {order}: Renyi divergences of privacy have an order above 1.")
+        return renyi_divergence(self.event, order) if self.rho is not None else None
 
     @property
     def advantage(self) -> float:
@@ -123,6 +147,24 @@ class Guarantee:
         return self.delta * (1000 if self.users is None else self.users) > 1.0
 
     @property
+    def _who(self) -> str:
+        """The users, or the episodes, for whom it holds."""
+        if self.visits == 1:
+            return "any number of users" if self.users is None else f"{self.users} users"
+        return "any number of episodes" if self.users is None else f"{self.users} episodes"
+
+    @property
+    def _other(self) -> str:
+        """Whoever she is compared with."""
+        return "nobody" if self.neighbours is Neighbours.ZERO_OUT else "another user"
+
+    @property
+    def _relation(self) -> str:
+        """The neighbours, with the number of episodes of a user."""
+        again = "" if self.visits == 1 else f", who is in at most {self.visits} episodes"
+        return f"{self.neighbours}{again}"
+
+    @property
     def _remarks(self) -> tuple[str, ...]:
         return (*self.notes, "seeded noise: for experiments") if self.seeded else self.notes
 
@@ -139,20 +181,22 @@ class Guarantee:
             "notes": list(self.notes),
             "seeded": self.seeded,
             "mu": self.mu,
+            "rho": self.rho,
+            "visits": self.visits,
         }
 
     def sentence(self) -> str:
         """The guarantee in full sentences, with notes and warnings."""
         if self.model is TrustModel.NONE:
             return f"No privacy is promised (epsilon = inf): {self.mechanism}."
-        who = "any number of users" if self.users is None else f"{self.users} users"
+        who = self._who if self.visits == 1 else f"the users in {self._who}"
         chance = f", but for a chance of {plain_number(self.delta)}" if self.delta else ""
         notes = f" Note: {'; '.join(self._remarks)}." if self._remarks else ""
         beware = "".join(f" Warning: {warning}." for warning in self.warnings)
         return (
             f"Each of {who} has ({plain_number(self.epsilon)}, {plain_number(self.delta)})-{self.model.full_name}, "
             f"compared with "
-            f"another user in her place ({self.neighbours}); it covers her {self.covers}, over everything that is "
+            f"{self._other} in her place ({self._relation}); it covers her {self.covers}, over everything that is "
             f"released, for ever. {self.model.view} changes the odds of anything that is said about her by a factor of "
             f"{_odds(self.epsilon)} at most{chance}. Mechanism: {self.mechanism}.{notes}{beware}"
         )
@@ -160,11 +204,9 @@ class Guarantee:
     def __str__(self) -> str:
         if self.model is TrustModel.NONE:
             return "no privacy (epsilon = inf)"
-        who = "any number of users" if self.users is None else f"{self.users} users"
         notes = "".join(f"; {note}" for note in self._remarks)
-        return (
-            f"({plain_number(self.epsilon)}, {plain_number(self.delta)})-{self.model}, {self.neighbours}, {who}{notes}"
-        )
+        budget = f"({plain_number(self.epsilon)}, {plain_number(self.delta)})"
+        return f"{budget}-{self.model}, {self._relation}, {self._who}{notes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +251,11 @@ class Ledger:
             (1.0, 0)-JDP, replace one user, 100 users
         """
         entries = [self.outside, *(ledger.outside for ledger in others)]
+        if {entry.neighbours for entry in entries} >= {Neighbours.SAME_START, Neighbours.ZERO_OUT}:
+            raise ValueError(
+                f"One promise is for '{Neighbours.SAME_START}', another for '{Neighbours.ZERO_OUT}': neither "
+                "covers the other's neighbours, so they do not compose. Build the boundaries with one relation."
+            )
         if not all(math.isfinite(entry.epsilon) for entry in entries):
             return min(entries, key=lambda entry: -entry.epsilon)
         epsilon, spent = compose([entry.event for entry in entries], delta)
@@ -219,11 +266,12 @@ class Ledger:
             delta=spent,
             users=min((entry.users for entry in entries if entry.users is not None), default=None),
             mechanism="; ".join(dict.fromkeys(entry.mechanism for entry in entries)),
-            neighbours=_either(entries, "neighbours", Neighbours.SAME_START),
+            neighbours=_either(entries, "neighbours", Neighbours.ZERO_OUT, Neighbours.SAME_START),
             covers=_either(entries, "covers", Covers.REWARDS),
             notes=tuple(dict.fromkeys(note for entry in entries for note in entry.notes)),
             seeded=any(entry.seeded for entry in entries),
-            mu=None,
+            mu=math.hypot(*(entry.mu or 0.0 for entry in entries)) if all(entry.mu for entry in entries) else None,
+            visits=min(entry.visits for entry in entries),  # nobody promised more to who comes more often
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -243,10 +291,10 @@ def _weakest(models: Iterable[TrustModel]) -> TrustModel:
     return max(models, key=list(TrustModel).index)
 
 
-def _either(entries: Iterable[Guarantee], field: str, weaker: Any) -> Any:
+def _either(entries: Iterable[Guarantee], field: str, *weaker: Any) -> Any:
     """The weaker value, if any entry has it; else that of the first entry."""
     words = [getattr(entry, field) for entry in entries]
-    return weaker if weaker in words else words[0]
+    return next((word for word in weaker if word in words), words[0])
 
 
 def _weakness(entry: Guarantee) -> tuple[Any, ...]:

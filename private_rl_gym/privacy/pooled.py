@@ -36,7 +36,8 @@ class PooledCounts(TabularStatistic):
         A user has a first step in at most V = min(H, S A) cells. Replacing her moves m by at most V units up and V
         down, and rewards by w in all for each pair of cells: L1 at most (2 + w) V, squared L2 at most (2 + w^2) V. With
         ``raw_rewards`` m and r are summed as they are, and both are 4 V.
-        Proof: docs/proofs/pooled-sensitivity.md.
+        Proof: docs/proofs/pooled-sensitivity.md. With ``zero_out`` she is compared with nobody:
+        docs/proofs/zero-out.md.
 
     Example:
         >>> pooled = PooledCounts(horizon=20, n_states=6, n_actions=2)
@@ -44,7 +45,9 @@ class PooledCounts(TabularStatistic):
         (30.0, 27.0)
     """
 
-    def __init__(self, horizon: int, n_states: int, n_actions: int, *, raw_rewards: bool = False) -> None:
+    def __init__(
+        self, horizon: int, n_states: int, n_actions: int, *, raw_rewards: bool = False, zero_out: bool = False
+    ) -> None:
         self.horizon, self.n_states, self.n_actions, self.raw_rewards = horizon, n_states, n_actions, raw_rewards
         self._pairs = n_states * n_actions
         self._transitions = self._pairs * n_states
@@ -59,6 +62,11 @@ class PooledCounts(TabularStatistic):
             self.parts = ((2 * V, 1.0), (V, w))
             self.l1 = (2.0 + w) * V
             self.l2 = math.sqrt((2.0 + w**2) * V)
+        if zero_out and raw_rewards:
+            self.l1, self.l2, self.parts = 2.0 * V, math.sqrt(2.0 * V), ((2 * V, 1.0),)
+        elif zero_out:
+            self.l1, self.l2 = (1.0 + w / 2.0) * V, math.sqrt((1.0 + w**2 / 4.0) * V)
+            self.parts = ((V, 1.0), (V, w / 2.0))
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:

@@ -73,7 +73,8 @@ class Reports(Statistic):
     Privacy:
         A user's vector has ``most`` ones or fewer, and zeros. Replacing her moves at most ``most`` entries up by one
         and as many down: L1 at most 2 ``most``, squared L2 at most 2 ``most``. How many reports a batch was asked for
-        is public, and its noise follows the largest number. Proof: docs/proofs/reports.md.
+        is public, and its noise follows the largest number. Proof: docs/proofs/reports.md. With ``zero_out`` she is
+        compared with nobody, and both are ``most``: docs/proofs/zero-out.md.
 
     Args:
         horizon, n_states, n_actions: Sizes of the problem.
@@ -90,14 +91,25 @@ class Reports(Statistic):
     asks: type[Ask] | None = Wanted
     leaves_choices = True
 
-    def __init__(self, horizon: int, n_states: int, n_actions: int, *, most: int = 1, staged: bool = False) -> None:
+    def __init__(
+        self,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        most: int = 1,
+        staged: bool = False,
+        zero_out: bool = False,
+    ) -> None:
         self.horizon, self.n_states, self.n_actions, self.most = horizon, n_states, n_actions, most
         self.staged, self.name = staged, "staged-reports" if staged else "reports"
         self._shape = (horizon,) * staged + (n_states, n_actions, n_states, 2)
         self.cells = n_states + math.prod(self._shape)
         self.tallies = horizon  # users who were asked for 1, ..., H reports
         self.moved = most
-        self.l1, self.l2, self.parts = 2.0 * most, math.sqrt(2.0 * most), ((2 * most, 1.0),)
+        self.zero_out = zero_out
+        ones = most if zero_out else 2 * most
+        self.l1, self.l2, self.parts = float(ones), math.sqrt(ones), ((ones, 1.0),)
 
     @property
     def everything(self) -> Wanted:
@@ -126,7 +138,9 @@ class Reports(Statistic):
 
     def of_at_most(self, most: int) -> Reports:
         """The same reports with another largest number of them."""
-        return self if most == self.most else _reports(self.horizon, self.n_states, self.n_actions, most, self.staged)
+        if most == self.most:
+            return self
+        return _reports(self.horizon, self.n_states, self.n_actions, most, self.staged, self.zero_out)
 
     def checked(self, ask: Ask | None) -> Ask | None:
         """A copy of the ask in plain arrays of the right sizes; raises if users cannot answer it."""
@@ -173,8 +187,8 @@ class Reports(Statistic):
 
 
 @lru_cache(maxsize=1024)
-def _reports(horizon: int, n_states: int, n_actions: int, most: int, staged: bool) -> Reports:
-    return Reports(horizon, n_states, n_actions, most=most, staged=staged)
+def _reports(horizon: int, n_states: int, n_actions: int, most: int, staged: bool, zero_out: bool) -> Reports:
+    return Reports(horizon, n_states, n_actions, most=most, staged=staged, zero_out=zero_out)
 
 
 class ReportedSteps(Reports):

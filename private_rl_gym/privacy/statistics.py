@@ -250,7 +250,8 @@ class TabularCounts(TabularStatistic):
         different states at the next, so that squared L2 is at most 2 H + w^2 (3 H / 4), rounded up to a quarter of a
         stage. With ``separate_visits`` n, m and r are summed as they are, as the papers do: L1 and squared L2 are 6 H,
         3 less with ``public_start``, where she is replaced by a user with the same start. With ``raw_rewards`` m and r
-        are summed as they are: both are 4 H. Proof: docs/proofs/tabular-sensitivity.md.
+        are summed as they are: both are 4 H. Proof: docs/proofs/tabular-sensitivity.md. With ``zero_out`` she is
+        compared with nobody in her place: docs/proofs/zero-out.md.
 
     Example:
         >>> statistic = TabularCounts(horizon=20, n_states=6, n_actions=2)
@@ -267,6 +268,7 @@ class TabularCounts(TabularStatistic):
         separate_visits: bool = False,
         public_start: bool = False,
         raw_rewards: bool = False,
+        zero_out: bool = False,
     ) -> None:
         self.horizon, self.n_states, self.n_actions = horizon, n_states, n_actions
         self.separate_visits, self.raw_rewards = separate_visits, raw_rewards or separate_visits
@@ -286,6 +288,11 @@ class TabularCounts(TabularStatistic):
             self.parts = ((2 * H, 1.0), (H, w))
             self.l1 = (2.0 + w) * H
             self.l2 = math.sqrt(2.0 * H + w**2 * ((H + 1) // 2 + 0.5 * (H // 2)))
+        if zero_out and self.raw_rewards:
+            self.l1, self.l2, self.parts = float(H * families), math.sqrt(H * families), ((H * families, 1.0),)
+        elif zero_out:
+            self.l1, self.l2 = (1.0 + w / 2.0) * H, math.sqrt((1.0 + w**2 / 4.0) * H)
+            self.parts = ((H, 1.0), (H, w / 2.0))
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:

@@ -71,6 +71,7 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         growth: float = 0.0,
         stationary: bool = False,
         reward_range: tuple[float, float] | None = None,
+        visits: int = 1,
         seed: int | None = None,
         secure: bool = False,
     ) -> None:
@@ -96,6 +97,12 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
             raise ValueError(f"growth is {growth}: it is a share of the users so far, in [0, 1].")
         if stationary and self._inner is not None:
             raise ValueError(f"stationary=True is for the {type(self._inner).__name__} inside, where users report.")
+        self._visits = positive_integer(visits, "visits", "episodes of one user")
+        if self._visits > 1 and self._inner is not None:
+            raise ValueError(
+                f"visits is {visits}: no joint calibration is proved for reports that users noise themselves. Leave it "
+                f"out, or put {type(self).__name__}(..., visits={visits}) around the bare environment."
+            )
         self._growth, self._stationary = float(growth), bool(stationary)
         self._asked_statistic, self._apart = statistic, False
         self._opened: Batches | None = None
@@ -149,8 +156,8 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         if about_gradients(statistic) and (self._inner is not None or not self.differentiates):
             around = "" if self._inner is None else f" around {type(self._inner).__name__}"
             raise ValueError(
-                f"{type(self).__name__}{around} publishes no gradients: use JDPBillboard around the environment "
-                "itself, or OpenBillboard for a run without privacy."
+                f"{type(self).__name__}{around} publishes no gradients: use JDPBillboard or LDPUserSide around "
+                "the environment itself, or OpenBillboard for a run without privacy."
             )
         if self._inner is not None:
             return self._inner.population

@@ -75,6 +75,9 @@ class Entrance(Sealed):
     statistic: Statistic
     """The statistic that every user contributes."""
 
+    _visits: int = 1
+    """The number of tables that a user may be in."""
+
     def __init__(self, env: gym.Env[Any, Any], seed: int | None, *, secure: bool) -> None:
         gym.Wrapper.__init__(self, env)
         # One call at a time: two threads would publish the same noise on different sums.
@@ -101,6 +104,10 @@ class Entrance(Sealed):
     @abstractmethod
     def _require_outermost(self) -> None:
         """Raise ValueError if another boundary has taken over the users."""
+
+    @abstractmethod
+    def publish(self) -> Any:
+        """End the current batch now."""
 
     @abstractmethod
     def _touch(self) -> None:
@@ -216,9 +223,11 @@ class Entrance(Sealed):
         """Take in users whose episodes are over, in place of serving them.
 
         They count as served users do, in batches that they are put into in random order, because the order of a table
-        may depend on what is in it. An episode that ended before the horizon waits in the absorbing state, as in the
-        environment loop; one that is longer is cut. Ids are compared here and never leave: a user who has come before
-        is refused. A table belongs to the experimenter, so errors may say how many of its rows are bad.
+        may depend on what is in it. Where users may come back (``visits=``), a table holds each of them once, and
+        begins a new batch: the current one is published as it is. An episode that ended before the horizon waits in the
+        absorbing state, as in the environment loop; one that is longer is cut. Ids are compared here and never leave: a
+        user who has come as often as she may is refused. A table belongs to the experimenter, so errors may say how
+        many of its rows are bad.
 
         Privacy:
             The guarantee of this boundary, for replacing one user of a table with all her rows. Users whom ``serve``
@@ -245,6 +254,8 @@ class Entrance(Sealed):
             )
         asked = self._ask if ask is None else self.statistic.checked(ask)
         with self._lock:
+            if self._visits > 1:  # nobody is in a batch twice
+                self.publish()
             return behind_closed_doors(partial(self._bring_in, episodes, columns, asked, strict=bad_rows == "refuse"))
 
     def _bring_in(self, episodes: Any, columns: Mapping[str, str] | None, ask: Ask | None, *, strict: bool) -> int:
@@ -256,11 +267,13 @@ class Entrance(Sealed):
                 "these rows, or let their users count and contribute nothing, with bad_rows='empty'."
             )
         count, came = len(finished), self._members.digests(finished.ids)
-        twice = self._members.known(came) + len(came) - len(set(came))
+        twice, most = self._members.known(came, self._visits) + len(came) - len(set(came)), self._visits
         if twice:
+            often, promise = ("", "come once") if most == 1 else (f" {most} times", f"are in at most {most} tables")
             raise BadRowsError(
-                f"{twice:,} of {count:,} users have come before, or are in the table twice. Nothing was taken, because "
-                "the promise is for users who come once. (This is about users: it is for whoever owns the table.)"
+                f"{twice:,} of {count:,} users have come before{often}, or are in the table twice. Nothing was taken, "
+                f"because the promise is for users who {promise}. (This is about users: it is for whoever owns the "
+                "table.)"
             )
         if not count:
             return 0
@@ -331,11 +344,11 @@ class Entrance(Sealed):
         population = self.population
 
         def go() -> tuple[Any, bool, bool, dict[str, Any]]:
-            observation, reward, terminated, truncated, info = population.env.step(population.env_action(number))
-            ended = bool(terminated or truncated)
+            observation, reward, terminated, truncated, info = population.take(number)
+            ended = terminated or truncated
             recorder.step(number, observation, reward, ended=ended)
             late = not ended and not recorder.open  # the horizon is reached, whether or not the env knows
-            return observation, bool(terminated), bool(truncated) or late, harmless(info)
+            return observation, terminated, truncated or late, harmless(info)
 
         seen, problem = quietly(go)
         if seen is None or problem is not None:

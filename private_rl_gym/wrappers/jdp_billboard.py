@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.batches import Batches
-from private_rl_gym.privacy.calibration import SMALL_DELTA, calibrate, choose_counting, noise_without_delta
+from private_rl_gym.privacy.calibration import MECHANISMS, SMALL_DELTA, calibrate, choose_counting, noise_without_delta
 from private_rl_gym.privacy.central import CentralNoise, sum_of
 from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.counting import COUNTING
 from private_rl_gym.privacy.counting.base import Law
 from private_rl_gym.privacy.guarantee import Guarantee, Neighbours, TrustModel
 from private_rl_gym.privacy.noise import Noises, NoiseSource
@@ -50,7 +49,7 @@ class JDPBillboard(Boundary):
         (docs/proofs/billboard.md). One user moves the sums by ``statistic.l1`` and ``statistic.l2``
         (docs/proofs/tabular-sensitivity.md, docs/proofs/linear-sensitivity.md, docs/proofs/gradients.md); the noise is
         that of docs/proofs/binary-tree.md, docs/proofs/k-ary-tree.md, docs/proofs/matrix-factorization.md or
-        docs/proofs/batched.md.
+        docs/proofs/batched.md. Users who come back: docs/proofs/returning.md.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -83,13 +82,21 @@ class JDPBillboard(Boundary):
             ``publish``.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of PUCB and DP-UCBVI (binary tree, Laplace,
             three families of counts), which cost twice the given epsilon, or of LinOpt (binary tree, Gaussian, linear
-            moments), which cost far less than it. The ledger says so.
+            moments), which cost far less than it. ``"released"`` is the noise of the experiment that DP-UCBVI's figure
+            follows: fresh at every release, and without the horizon, which costs 6 H epsilon for every release
+            (docs/proofs/refreshed.md). The ledger says so.
         public_start: Whether to give a weaker guarantee, which hides a user only among those who start in the same
             state, as in the lower bounds of PUCB (definition 5). The ledger says so.
         growth: Makes later batches larger: each has this share of the users before it, or ``batch_size`` if that is
             more. A tenth to a quarter needs few releases, which cost less noise.
         stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
             are pooled, and every stage of a release has the same counts.
+        visits: The number of episodes that one user may be in, each in another batch. Noise is calibrated for all of
+            them together. ``ingest`` counts ids; of users who are served, it is assumed, and the ledger says so.
+            ``users`` then counts episodes.
+        neighbours: ``"replace"`` compares a user with another in her place; ``"zero-out"`` with nobody in her place,
+            whose data is added or removed while the number of users stays. The latter is what figures of libraries that
+            add or remove a record are about, and a weaker promise: half of it, at the same epsilon.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
@@ -117,10 +124,12 @@ class JDPBillboard(Boundary):
         noise: str | None = None,
         batch_size: int = 1,
         releases: int | None = None,
-        calibration: Literal["exact", "paper"] = "exact",
+        calibration: Literal["exact", "paper", "released"] = "exact",
         public_start: bool = False,
         growth: float = 0.0,
         stationary: bool = False,
+        visits: int = 1,
+        neighbours: Literal["replace", "zero-out"] = "replace",
         seed: int | None = None,
         secure: bool = False,
         horizon: int | None = None,
@@ -140,6 +149,8 @@ class JDPBillboard(Boundary):
             public_start=public_start,
             growth=growth,
             stationary=stationary,
+            visits=visits,
+            neighbours=neighbours,
             seed=seed,
             secure=secure,
             horizon=horizon,
@@ -160,12 +171,15 @@ class JDPBillboard(Boundary):
             reward_range=reward_range,
             growth=growth,
             stationary=stationary,
+            visits=visits,
             seed=seed,
             secure=secure,
         )
         self._budget = float(epsilon), float(delta)
         self._counting_choice = counting, noise
-        self._paper, self._public_start = uses_printed_constants(calibration), public_start
+        self._released = calibration == "released"
+        self._paper, self._public_start = not self._released and uses_printed_constants(calibration), public_start
+        self._zero_out = _adds_and_removes(neighbours)
         batches = self.planned_batches
         assert batches is not None  # noqa: S101 - users are given
         self._releases = batches if releases is None else positive_integer(releases, "releases", "releases")
@@ -173,10 +187,21 @@ class JDPBillboard(Boundary):
             raise ValueError(
                 f"releases is {releases}: {users} users in batches of {batch_size} make {batches} releases at least."
             )
+        if self._visits > min(users, self._releases):
+            raise ValueError(
+                f"visits is {visits}: {users} users in batches of {batch_size} make {batches} batches, and a user is "
+                f"in each of them once at most. Write visits={min(users, self._releases)}, or take smaller batches."
+            )
+        if self._visits > 1 and calibration != "exact":
+            raise ValueError(f"calibration={calibration!r} is for users who come once, as printed: leave visits out.")
+        if self._zero_out and self._released:
+            raise ValueError("calibration='released' is told as the cost of replacing a user: leave neighbours out.")
         self._source = NoiseSource(seed, secure=secure)
         self._choices = NoiseSource(seed, secure=secure, role="choices")
         self.design(self.population.statistic if statistic is None else statistic, apart=False)
-        calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
+        as_printed = math.isclose(self._budget[0], self._promised.epsilon)
+        paper, released = self._paper, self._released
+        calibration_notes(epsilon, self._promised.epsilon, paper=paper, released=released, warn=not as_printed)
         self._enclose()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
@@ -193,13 +218,24 @@ class JDPBillboard(Boundary):
                     "reports are counted in batches. Leave it out."
                 )
             apart = True
+            self._one_law_for_returning(delta)
         self._mechanism = choose_counting(
-            *self._counting_choice, self.statistic, self._releases, epsilon, delta, paper=paper, apart=apart
+            *self._counting_choice,
+            self.statistic,
+            self._releases,
+            epsilon,
+            delta,
+            paper=paper,
+            released=self._released,
+            apart=apart,
+            visits=self._visits,
         )
         counting, law = self._mechanism
-        small = COUNTING[counting](self._releases, 1, law)
+        small = MECHANISMS[counting](self._releases, 1, law)
         self.apart = small.apart
-        self._scale, true_epsilon, spent = calibrate(small, self.statistic, epsilon, delta, paper=paper)
+        self._scale, true_epsilon, spent = calibrate(
+            small, self.statistic, epsilon, delta, paper=paper, visits=self._visits
+        )
         check_scale(self._scale, self.statistic.grid_range[0])
         self._noise_held = 2 + small.held
         differs, described, every = self._asks_differ, str(law), f"every {self.batch_size} users"
@@ -213,10 +249,41 @@ class JDPBillboard(Boundary):
             spent,
             self.users,
             f"{counting} sums of {self.statistic.title} with {described} noise, a release {every}",
-            Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE,
-            notes=calibration_notes(epsilon, true_epsilon, paper=paper),
-            mu=self.statistic.l2 * small.sensitivity / self._scale if law == "gaussian" and not differs else None,
+            self._relation,
+            notes=(
+                *calibration_notes(epsilon, true_epsilon, paper=paper, released=self._released),
+                *self._about_visits,
+            ),
+            mu=self.statistic.l2 * small.returning(self._visits) / self._scale
+            if law == "gaussian" and not differs
+            else None,
+            visits=self._visits,
         )
+
+    @property
+    def _relation(self) -> Neighbours:
+        """The neighbours that the promise is for."""
+        if self._zero_out:
+            return Neighbours.ZERO_OUT
+        return Neighbours.SAME_START if self._public_start else Neighbours.REPLACE_ONE
+
+    def _one_law_for_returning(self, delta: float) -> None:
+        """Take Gaussian noise for all batches, where a user's batches may be asked for different numbers of reports."""
+        counting, law = self._counting_choice
+        if self._visits == 1 or delta == 0.0 or not self._asks_differ:
+            return
+        if law == "laplace":
+            raise ValueError(
+                f"visits is {self._visits}: batches of reports that differ have no joint calibration of Laplace noise "
+                "with a delta. Write noise='gaussian', or delta=0."
+            )
+        self._counting_choice = counting, "gaussian"
+
+    @property
+    def _about_visits(self) -> tuple[str, ...]:
+        """The note about users who come back, if they may."""
+        most = f"that nobody is in more than {self._visits} episodes, or twice in a batch, is"
+        return () if self._visits == 1 else (f"{most} checked for users with ids, and assumed of all others",)
 
     @property
     def _asks_differ(self) -> bool:
@@ -226,19 +293,27 @@ class JDPBillboard(Boundary):
     def _summed(self, statistic: Any) -> Statistic:
         """The statistic that users contribute: exact, or the noisy reports of the boundary inside."""
         if self._inner is None:
-            options = {"paper": self._paper, "public_start": self._public_start, "stationary": self._stationary}
-            return exact_statistic(self.population, statistic, **options)
+            options = {
+                "paper": self._paper or self._released,
+                "public_start": self._public_start,
+                "stationary": self._stationary,
+            }
+            return exact_statistic(self.population, statistic, **options, zero_out=self._zero_out)
         if self._asked_statistic is not None:
             raise ValueError("What is summed is decided where users report: give statistic= to the wrapper inside.")
         if self._public_start:
             raise ValueError("public_start=True is for a billboard around a bare environment, not around reports.")
-        if self._paper:
-            raise ValueError("calibration='paper' sums exact counts: the papers put no billboard around reports.")
+        if self._zero_out:
+            raise ValueError("neighbours='zero-out' is for a bare environment: who reports nothing reports noise, too.")
+        if self._paper or self._released:
+            raise ValueError(
+                "calibration='paper' and 'released' sum exact counts: the papers put no billboard around reports."
+            )
         return self._inner.as_inner(statistic)
 
     def _open(self) -> Batches:
         """Create the noise for every cell, and the batches."""
-        if not (self._delta_said or self._paper):
+        if not (self._delta_said or self._paper or self._released):
             self._warn_of_purity()
         self._noise = self._noise_of(self.statistic, self._mechanism, self._scale)
         self._others: dict[Statistic, CentralNoise] = {}
@@ -247,7 +322,9 @@ class JDPBillboard(Boundary):
     def _warn_of_purity(self) -> None:
         """Warn, once for each billboard, if nobody decided for delta = 0 and it costs much."""
         epsilon, _ = self._budget
-        times = noise_without_delta(self._mechanism, self.statistic, self._releases, epsilon, apart=self.apart)
+        times = noise_without_delta(
+            self._mechanism, self.statistic, self._releases, epsilon, apart=self.apart, visits=self._visits
+        )
         if times >= MUCH:
             warnings.warn(
                 f"delta is not given, so it is 0, and the noise is {times:.1f} times what delta={SMALL_DELTA:g} would "
@@ -258,7 +335,7 @@ class JDPBillboard(Boundary):
     def _noise_of(self, statistic: Statistic, mechanism: tuple[str, Law], scale: float) -> CentralNoise:
         counting, law = mechanism
         return self.central(
-            COUNTING[counting](self._releases, statistic.cells, law), scale, statistic.grid, self._source
+            MECHANISMS[counting](self._releases, statistic.cells, law), scale, statistic.grid, self._source
         )
 
     def _noise_for(self, statistic: Statistic) -> CentralNoise:
@@ -267,8 +344,11 @@ class JDPBillboard(Boundary):
             return self._noise
         if statistic not in self._others:
             counting, noise = self._counting_choice
-            mechanism = choose_counting(counting, noise, statistic, self._releases, *self._budget, apart=True)
-            scale, _, _ = calibrate(COUNTING[mechanism[0]](1, 1, mechanism[1]), statistic, *self._budget, paper=False)
+            mechanism = choose_counting(
+                counting, noise, statistic, self._releases, *self._budget, apart=True, visits=self._visits
+            )
+            small = MECHANISMS[mechanism[0]](1, 1, mechanism[1])
+            scale, _, _ = calibrate(small, statistic, *self._budget, paper=False, visits=self._visits)
             self._others[statistic] = self._noise_of(statistic, mechanism, scale)
         return self._others[statistic]
 
@@ -340,3 +420,15 @@ class JDPBillboard(Boundary):
     @_noise_step.setter
     def _noise_step(self, step: int) -> None:
         self._noise.counting.step = step
+
+
+def _adds_and_removes(neighbours: str) -> bool:
+    """Whether a user is compared with nobody in her place."""
+    if neighbours == "add-remove":
+        raise ValueError(
+            "neighbours is 'add-remove': the number of users and the times of releases are published here, so that one "
+            "user more or less would be seen. Write neighbours='zero-out', where her place stays and her data does not."
+        )
+    if neighbours not in ("replace", "zero-out"):
+        raise ValueError(f"neighbours is {neighbours!r}: write neighbours='replace' or neighbours='zero-out'.")
+    return neighbours == "zero-out"

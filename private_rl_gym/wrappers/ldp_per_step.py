@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import operator
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
 
+from private_rl_gym.envs.tabular import TabularEnv
+from private_rl_gym.privacy.answers import one_of
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Guarantee, Ledger, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers.population import Population, Recorder, behind_closed_doors, layers, quietly
 from private_rl_gym.wrappers.sealed import Sealed
+from private_rl_gym.wrappers.step_answers import Digits, Numbers, StepBudgets, StepUsers, tell_numbers
 
 __all__ = ["LDPPerStep"]
 
@@ -24,13 +28,16 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
     """Passes on randomized observations and rewards, at a cost of epsilon for the whole episode.
 
     Every state is reported truthfully with some probability, and otherwise replaced by one of the others at random.
-    Every reward is rounded to a bit at random, reported truthfully with some probability, and scaled to have the right
-    mean. Episodes always last the whole horizon: one that ends early waits in an extra state until then. Nothing of
-    ``info`` is passed on.
+    So is every entry of a MultiDiscrete or MultiBinary observation. Entries of a Box and rewards become numbers that
+    are bounded and have the right mean. Episodes always last the whole horizon: one that ends early waits until then,
+    in an extra state, or, where observations have entries, with its last observation and one more entry, a randomized
+    bit that says so. Nothing of ``info`` is passed on.
 
     Privacy:
-        epsilon-LDP for a user's episode, pure: the start state, H next states and H rewards are 2H + 1 randomized
-        answers, each of which costs epsilon / (2H + 1). Proof: docs/proofs/local-per-step.md.
+        epsilon-LDP for a user's episode, pure. Of Discrete observations, the start state, H next states and H rewards
+        are 2H + 1 randomized answers, each of which costs epsilon / (2H + 1). Of d entries, there are
+        d + H (d + 2) of them. ``shares`` and ``steps`` split the budget in another way, and its sum stays.
+        Proof: docs/proofs/local-per-step.md.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -40,14 +47,20 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         (8.0, 0)-LDP, replace one user, any number of users
 
     Args:
-        env: An environment with Discrete spaces and a horizon; bare, or with wrappers that carry
-            nothing from one user to the next.
+        env: An environment with Discrete actions, observations in Discrete, MultiDiscrete, MultiBinary or a Box, and a
+            horizon; bare, or with wrappers that carry nothing from one user to the next.
         epsilon: For a user's whole episode.
         seed: For experiments that can be repeated. A seed voids the guarantee, and the ledger says so.
         secure: Draw noise from a cryptographic generator.
         horizon: Largest number of steps in an episode, if the environment does not define it.
         reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
             episode that ended early earns while it waits. By default rewards are in [0, 1] already.
+        shares: What a step's budget is spent on, as ``{"observations": 0.7, "rewards": 0.3}``; with ``"ended"``, if
+            observations have entries, which share theirs equally. By default every answer gets the same.
+        steps: Shares of the start and of every step in epsilon, H + 1 numbers.
+        low: Lower bounds of the entries of a Box, or one for all; by default those of the space, if they are finite.
+            They are what is publicly known, and never taken from data.
+        high: Upper bounds.
     """
 
     short = "per-step"
@@ -62,9 +75,22 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         secure: bool = False,
         horizon: int | None = None,
         reward_range: tuple[float, float] | None = None,
+        shares: Mapping[str, float] | None = None,
+        steps: Sequence[float] | None = None,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
-            self, epsilon=epsilon, seed=seed, secure=secure, horizon=horizon, reward_range=reward_range
+            self,
+            epsilon=epsilon,
+            seed=seed,
+            secure=secure,
+            horizon=horizon,
+            reward_range=reward_range,
+            shares=shares,
+            steps=steps,
+            low=low,
+            high=high,
         )
         gym.Wrapper.__init__(self, env)
         check_budget(epsilon, 0.0)
@@ -74,14 +100,24 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
                     f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
                     "already. Put it around the bare environment."
                 )
-        self.population = Population(env, horizon, reward_range)
+        self._entries = _entries_of(env, low, high)
+        self.population = (
+            Population(env, horizon, reward_range)
+            if self._entries is None
+            else StepUsers(env, horizon, reward_range, self._entries)
+        )
         self._epsilon = float(epsilon)
-        # Beyond 30, flips are rarer than double precision can draw; then less is spent than allowed.
-        self._share = min(30.0, epsilon / (2 * self.population.horizon + 1))
+        entries = 1 if self._entries is None else self._entries.entries
+        self.budgets = StepBudgets.of(
+            epsilon, self.population.horizon, entries, shares, steps, ended=self._entries is not None
+        )
+        """The budget of every answer."""
         self._source = NoiseSource(seed, secure=secure, role="steps")
         self._timed = self.population.model is not None and not isinstance(env.observation_space, spaces.Discrete)
         sizes = [self.population.horizon, self.population.n_states]
         self.observation_space = spaces.MultiDiscrete(sizes) if self._timed else spaces.Discrete(sizes[1])
+        if self._entries is not None:
+            self.observation_space = self._entries.space(self.budgets)
         self.action_space = spaces.Discrete(self.population.n_actions)
         self._recorder: Recorder | None = None
         self._stage = 0
@@ -159,22 +195,37 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
         return self._tell(), self._tell_reward(true_reward), self._stage == population.horizon, False, {}
 
     def _tell(self) -> Any:
-        """The state of the user by randomized response. The stage is no secret."""
+        """The observation of the user, randomized. The stage is no secret, nor that nobody's start is the end."""
         assert self._recorder is not None  # noqa: S101 - there is a user
-        S = self.population.n_states
-        state = int(self._recorder.trajectory.states[0, self._stage])
-        keep = 1.0 / (1.0 + (S - 1.0) * math.exp(-self._share))
-        first, second = self._source.uniform(2)
-        if first >= keep and S > 1:
-            other = int(second * (S - 1))
-            state = other if other < state else other + 1
+        budget = float(self.budgets.observations[self._stage])
+        states = self._recorder.trajectory.states[0, self._stage : self._stage + 1].astype(np.int64)
+        if self._entries is not None:
+            told = self._entries.tell(self.population.row, budget, self._source)  # type: ignore[attr-defined]
+            if self._stage == 0:
+                return self._entries.joined(told, 0)
+            return self._entries.joined(told, self._tell_one(states, 2, float(self.budgets.ended[self._stage - 1])))
+        state = self._tell_one(states, self.population.n_states, budget)
         if self._timed:
             return np.array([min(self._stage, self.population.horizon - 1), state], dtype=np.int64)
         return state
 
+    def _tell_one(self, true: NDArray[np.int64], size: int, budget: float) -> int:
+        """One of ``size`` values, by randomized response."""
+        return int(one_of(true, np.array([size]), budget, self._source.uniform(2).reshape(2, 1))[0])
+
     def _tell_reward(self, reward: float) -> float:
-        """The reward as a bit by randomized response, scaled to have the right mean."""
-        flip = math.exp(-self._share) / (1.0 + math.exp(-self._share))
-        first, second = self._source.uniform(2)
-        bit = (first < reward) != (second < flip)
-        return float(self.population.rewards.original((bit - flip) / (1.0 - 2.0 * flip))) + 0.0
+        """The reward as a randomized number with the right mean."""
+        told = tell_numbers(np.array([reward]), float(self.budgets.rewards[self._stage - 1]), self._source)
+        return float(self.population.rewards.original(told[0])) + 0.0
+
+
+def _entries_of(env: gym.Env[Any, Any], low: ArrayLike | None, high: ArrayLike | None) -> Digits | Numbers | None:
+    """The entries of observations; None where they are states."""
+    space = env.observation_space
+    if isinstance(space, spaces.Box) and not isinstance(env.unwrapped, TabularEnv):
+        return Numbers(space, low, high)
+    if low is not None or high is not None:
+        raise ValueError(f"The observation space is {space}: low= and high= are bounds of a Box. Leave them out.")
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) and not isinstance(env.unwrapped, TabularEnv):
+        return Digits(space)
+    return None

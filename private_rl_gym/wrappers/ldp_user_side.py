@@ -12,13 +12,15 @@ from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.central import exact as no_noise
 from private_rl_gym.privacy.conversion import check_budget
+from private_rl_gym.privacy.directions import local_gradients
+from private_rl_gym.privacy.gradients import Gradients
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.randomizers import AdditiveReports, most_accurate, most_accurate_pooled
 from private_rl_gym.privacy.randomizers import randomizer as named_randomizer
 from private_rl_gym.privacy.reports import LocalReports, ReportedSteps, Reports
-from private_rl_gym.privacy.statistics import Noise, Statistic
+from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import (
     StatisticChoice,
@@ -36,7 +38,7 @@ class LDPUserSide(Boundary):
     Privacy:
         Every user's report is (epsilon, delta)-LDP under replacing her, whatever others do. Proofs:
         docs/proofs/local-unary.md for ``"one-step"`` and ``"unary"``, docs/proofs/local-additive.md for ``"laplace"``
-        and ``"gaussian"``; for moments, with docs/proofs/linear-sensitivity.md.
+        and ``"gaussian"``; for moments, with docs/proofs/linear-sensitivity.md; docs/proofs/local-gradients.md.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -48,16 +50,18 @@ class LDPUserSide(Boundary):
         (1.0, 0)-LDP, replace one user, any number of users
 
     Args:
-        env: An environment with Discrete spaces and a horizon.
+        env: An environment with a horizon. Its spaces are Discrete, unless gradients are reported.
         epsilon: For a user's whole episode.
         delta: For ``"gaussian"``; the other randomizers are pure.
         users: The number of users that may come; by default any number.
         statistic: The content of her report: ``"tabular"`` counts; ``"reports"`` of single steps, or
-            ``"staged-reports"`` with their stages; or ``"linear"`` moments, for linear learners, with the features that
-            the environment knows or with ``LinearFeatures`` of your own. By default the kind that the agent needs.
+            ``"staged-reports"`` with their stages; ``"linear"`` moments, for linear learners, with the features that
+            the environment knows or with ``LinearFeatures`` of your own; or the ``"gradient"`` of a policy network,
+            with ``Layers`` for others than the usual ones. By default the kind that the agent needs.
         randomizer: ``"one-step"`` (she reports one step, drawn at random, with all her budget), ``"unary"`` (all her
             steps), ``"laplace"`` or ``"gaussian"`` (all her counts or moments). By default the one with the least noise
-            at this epsilon and size. Reports of single steps are always sent as a ``"subset"`` of outcomes.
+            at this epsilon and size. Reports of single steps are always sent as a ``"subset"`` of outcomes, and
+            gradients as a ``"direction"``, which is pure, or with ``"gaussian"`` noise.
         batch_size: Number of users in a batch; there is a release after every batch. The last batch may be smaller.
         calibration: ``"exact"``, or ``"paper"`` for the printed constants of the Laplace randomizer, which cost twice
             the given epsilon. The ledger says so.
@@ -73,6 +77,7 @@ class LDPUserSide(Boundary):
     """
 
     short = "ldp"
+    differentiates = True
     usual_delta = 0.0  # reports are pure by default
 
     def __init__(
@@ -125,7 +130,7 @@ class LDPUserSide(Boundary):
         self._budget = float(epsilon), float(delta)
         self._randomizer, self._paper = randomizer, uses_printed_constants(calibration)
         self._source = NoiseSource(seed, secure=secure, role="users")
-        self.design("tabular" if statistic is None else statistic, apart=True)
+        self.design(self.population.statistic if statistic is None else statistic, apart=True)
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
 
     def design(self, statistic: Any, *, apart: bool) -> None:
@@ -133,7 +138,9 @@ class LDPUserSide(Boundary):
         del apart
         (epsilon, delta), paper = self._budget, self._paper
         exact = exact_statistic(self.population, statistic, paper=paper, stationary=self._stationary)
-        if isinstance(exact, Reports):
+        if isinstance(exact, Gradients):
+            name, self.statistic, true_epsilon, true_delta = local_gradients(self._randomizer, exact, epsilon, delta)
+        elif isinstance(exact, Reports):
             name = self._randomizer or "subset"
             if name != "subset":
                 raise ValueError(f"randomizer is {name!r}: reports of single steps are sent as a 'subset' of outcomes.")
@@ -143,9 +150,9 @@ class LDPUserSide(Boundary):
         else:
             name = self._randomizer or most_accurate(exact, epsilon, delta, paper=paper)
         if isinstance(exact, Reports):
-            self.statistic: Statistic = LocalReports(exact, epsilon)
+            self.statistic = LocalReports(exact, epsilon)
             true_epsilon, true_delta = epsilon, 0.0
-        else:
+        elif not isinstance(exact, Gradients):
             self.statistic, true_epsilon, true_delta = named_randomizer(name, exact, epsilon, delta, paper=paper)
         self._promised = Guarantee(
             TrustModel.LDP,

@@ -42,6 +42,7 @@ class OpenBillboard(Boundary):
             more. A tenth to a quarter needs few releases, which cost less noise.
         stationary: Says that the problem is the same at every stage. Then a user counts once in each (s, a), all stages
             are pooled, and every stage of a release has the same counts.
+        visits: The number of tables that a user may be in, where users are brought in with ``ingest``.
         seed: For choices of users who report single steps.
         horizon: Largest number of steps in an episode, if the environment does not define it.
         reward_range: The least and the largest reward, which are mapped to 0 and 1; they must contain 0, which an
@@ -60,6 +61,7 @@ class OpenBillboard(Boundary):
         batch_size: int = 1,
         growth: float = 0.0,
         stationary: bool = False,
+        visits: int = 1,
         seed: int | None = None,
         horizon: int | None = None,
         reward_range: tuple[float, float] | None = None,
@@ -71,6 +73,7 @@ class OpenBillboard(Boundary):
             batch_size=batch_size,
             growth=growth,
             stationary=stationary,
+            visits=visits,
             seed=seed,
             horizon=horizon,
             reward_range=reward_range,
@@ -84,6 +87,7 @@ class OpenBillboard(Boundary):
             reward_range=reward_range,
             growth=growth,
             stationary=stationary,
+            visits=visits,
             seed=seed,
         )
         self._choices = NoiseSource(seed, role="choices")

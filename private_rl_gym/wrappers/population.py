@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -61,16 +63,25 @@ def quietly(call: Callable[[], T]) -> tuple[T | None, BadUserError | None]:
     """Call an environment. Returns its result and None, or None and an error that is safe to show.
 
     The message of an environment's own exception may be about a user, and the traceback holds her data: both are
-    dropped.
+    dropped. So are warnings: that one comes may depend on her.
     """
     try:
-        return call(), None
+        with unheard():
+            return call(), None
     except BadUserError as error:
         return None, BadUserError(str(error))
     except Exception as error:  # noqa: BLE001 - its message stays inside
         kind = type(error).__name__
         sentence = f"The environment raised {kind}; nothing of this user is released. Try it without the boundary."
         return None, BadUserError(sentence)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Drop warnings: an environment's own may be about a user, and that one comes may depend on her."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def behind_closed_doors(call: Callable[[], T]) -> T:
@@ -153,13 +164,17 @@ class Population:
                 )
             self.n_states, self._first_state, self.padded = self.model.n_states, 0, False
         else:
-            self.n_states = _discrete(env.observation_space, "observation") + 1
-            self._first_state, self.padded = int(env.observation_space.start), True  # type: ignore[attr-defined]
+            self._count_states()
         self.horizon = self._find_horizon(horizon)
         self._invited: list[NDArray[np.float64]] = []  # tapes of users who come next
         whole = self.model is not None and self.horizon == self.model.horizon
         fits = self.rewards.high >= 1.0  # and low is never above 0: no reward is refused
         self.compiled = whole and fits and all(isinstance(layer, TRANSPARENT) or layer is bare for layer in layers(env))
+
+    def _count_states(self) -> None:
+        """Find the number of states in the observation space, and add one in which episodes wait that ended early."""
+        self.n_states = _discrete(self.env.observation_space, "observation") + 1
+        self._first_state, self.padded = int(self.env.observation_space.start), True  # type: ignore[attr-defined]
 
     @property
     def absorbing(self) -> int | None:
@@ -167,8 +182,9 @@ class Population:
         return self.n_states - 1 if self.padded else None
 
     def _find_horizon(self, given: int | None) -> int:
-        limits = [] if self.model is None else [self.model.horizon]
-        limits += [self.env.unwrapped.horizon] if isinstance(self.env.unwrapped, LoggedUsers) else []
+        bare = self.env.unwrapped
+        limits = [bare.model.horizon] if isinstance(bare, TabularEnv) else []
+        limits += [bare.horizon] if isinstance(bare, LoggedUsers) else []
         time_limits = [layer for layer in layers(self.env) if isinstance(layer, gym.wrappers.TimeLimit)]
         limits += [int(layer._max_episode_steps) for layer in time_limits]
         if given is not None:
@@ -252,8 +268,15 @@ class Population:
         """Meet the next user by ``reset``: her first observation, and the harmless part of ``info``."""
         if self._invited and user_option(options) is None:
             options = {**(options or {}), "user": self._invited.pop(0)}
-        observation, info = self.env.reset(seed=seed, options=options)
+        with unheard():
+            observation, info = self.env.reset(seed=seed, options=options)
         return observation, harmless(info)
+
+    def take(self, number: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Let the user who is here take an action, given by its number."""
+        with unheard():
+            observation, reward, terminated, truncated, info = self.env.step(self.env_action(number))
+        return observation, reward, bool(terminated), bool(truncated), info
 
     def run(self, policy: Policy, tapes: NDArray[np.float64], uniforms: NDArray[np.float64] | None) -> Trajectories:
         """Let users run a policy in compiled code; only where ``compiled`` is true."""
@@ -271,7 +294,7 @@ class Population:
         while recorder.open:
             uniform = None if uniforms is None else float(uniforms[recorder.stage])
             action = policy.action(recorder.stage, recorder.state, uniform)
-            observation, reward, terminated, truncated, _ = self.env.step(self.env_action(action))
+            observation, reward, terminated, truncated, _ = self.take(action)
             recorder.step(action, observation, reward, ended=terminated or truncated)
         return recorder.trajectory
 

@@ -244,8 +244,22 @@ def _part(space: gym.Space[Any], whole: gym.Space[Any], name: str) -> _Code:
         + (
             "Discretize(env, bins=...) puts a Box of observations into bins."
             if space is whole and name == "observation"
-            else "Leave that part out, with gymnasium.wrappers.TransformObservation or FilterObservation."
+            else _without(whole)
             if name == "observation"
             else "Let the environment take one of finitely many actions, with gymnasium.wrappers.TransformAction."
         )
     )
+
+
+def _without(whole: gym.Space[Any]) -> str:
+    """The line that leaves out what has no finite number of elements."""
+    kept = []
+    for key, part in whole.spaces.items() if isinstance(whole, spaces.Dict) else ():
+        try:
+            _part(part, part, "observation")
+            kept.append(key)
+        except TypeError:
+            pass
+    if kept:
+        return f"Leave that part out: env = gymnasium.wrappers.FilterObservation(env, {kept})"
+    return "Leave that part out, with gymnasium.wrappers.TransformObservation or FilterObservation."

@@ -34,13 +34,16 @@ def exact_statistic(
     stationary: bool = False,
     paper: bool = False,
     public_start: bool = False,
+    zero_out: bool = False,
 ) -> Statistic:
     """The requested statistic for these users. Raises ValueError if there is none."""
+    if zero_out and public_start:
+        raise ValueError("public_start=True replaces a user, and neighbours='zero-out' none: leave one of them out.")
     if about_gradients(wanted):
         if paper or public_start or stationary:
             raise ValueError("Gradients are for calibration='exact', and hide users from everyone: leave the rest out.")
         network: Network = population.network  # type: ignore[attr-defined] # users of gradients have one
-        return Gradients(network, population.horizon)
+        return Gradients(network, population.horizon, zero_out=zero_out)
     if stationary and (paper or public_start or wanted not in ("tabular", "reports")):
         raise ValueError(
             "stationary=True pools 'tabular' counts, with calibration='exact' and without public_start; 'reports' are "
@@ -49,13 +52,15 @@ def exact_statistic(
     if isinstance(wanted, str) and wanted == "tabular":
         sizes = population.horizon, population.n_states, population.n_actions
         if stationary:
-            return PooledCounts(*sizes)
-        return TabularCounts(*sizes, separate_visits=paper, public_start=public_start)
+            return PooledCounts(*sizes, zero_out=zero_out)
+        return TabularCounts(*sizes, separate_visits=paper, public_start=public_start, zero_out=zero_out)
     if isinstance(wanted, str) and wanted in ("reports", "staged-reports"):
         if paper or public_start:
             raise ValueError("Reports are in no paper, and hide users from everyone: leave calibration, public_start.")
         sizes = population.horizon, population.n_states, population.n_actions
-        return Reports(*sizes, staged=wanted == "staged-reports")
+        return Reports(*sizes, staged=wanted == "staged-reports", zero_out=zero_out)
+    if zero_out:
+        raise ValueError("neighbours='zero-out' has no bound for moments of features: write neighbours='replace'.")
     if public_start:
         raise ValueError("public_start=True is for counts: leave statistic='tabular'.")
     features = wanted
@@ -93,13 +98,24 @@ def uses_printed_constants(calibration: str) -> bool:
     """Whether the papers' constants are requested. Raises ValueError for an unknown calibration."""
     if calibration not in ("exact", "paper"):
         raise ValueError(
-            f"calibration is {calibration!r}: choose 'exact', or 'paper' for the papers' printed constants."
+            f"calibration is {calibration!r}: choose 'exact', or 'paper' for the papers' printed constants "
+            "(or, on a JDPBillboard, 'released')."
         )
     return calibration == "paper"
 
 
-def calibration_notes(asked: float, true: float, *, paper: bool, warn: bool = False) -> tuple[str, ...]:
-    """The note in the ledger about the papers' constants; with ``warn``, also a warning."""
+def calibration_notes(
+    asked: float, true: float, *, paper: bool, released: bool = False, warn: bool = False
+) -> tuple[str, ...]:
+    """The note in the ledger about constants that are not ours; with ``warn``, also a warning."""
+    if released:
+        if warn:
+            warnings.warn(
+                f"calibration='released' runs as epsilon = {asked:g} and costs {true:.3g}: its noise is fresh at every "
+                "release, so that it averages out, and has no horizon in it. The ledger states what it costs.",
+                stacklevel=3,
+            )
+        return (f"calibration='released', run as epsilon = {asked:g}",)
     if not paper:
         return ()
     if warn:

@@ -69,7 +69,8 @@ def run(name, make, folder, monkeypatch, capsys, releases=None, agent=None):
 
         monkeypatch.setattr(Boundary, shown, property(outside))
     folder.mkdir()
-    model = kind("TabularPolicy", board, verbose=1, seed=0)
+    short = {"width_scale": 1e-3} if name == "DPSE" else {}  # epochs that so few users can fill
+    model = kind("TabularPolicy", board, verbose=1, seed=0, **short)
     model.set_logger(logger := configure(str(folder / "log"), ["csv", "json", "log", "stdout", "tensorboard"]))
     capsys.readouterr()
     for _ in range(USERS // BATCH):
@@ -124,7 +125,8 @@ def artefacts(folder, printed, refused):
         (name, board)
         for name in OURS
         for board in BOARDS
-        if (name, board) != ("SDPPE", "jdp") and (board != "sdp" or getattr(agents, name).statistic == "tabular")
+        if (name, board) not in {("SDPPE", "jdp"), ("DPSE", "jdp")}
+        and (board != "sdp" or getattr(agents, name).statistic == "tabular")
     ],
 )
 def test_every_artefact_is_made_from_releases_alone(name, board, tmp_path, monkeypatch, capsys):

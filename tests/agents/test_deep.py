@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from private_rl_gym.agents import DPPPO, UCBVI, DPPolicyGradient
 from private_rl_gym.planning.network import Layers
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, OpenBillboard, SDPShuffler
 
 AGENTS = [DPPolicyGradient, DPPPO]
 every_agent = pytest.mark.parametrize("kind", AGENTS)
@@ -208,7 +208,7 @@ def test_layers_are_asked_for_in_their_words(kind):
     with pytest.raises(ValueError, match="policy is 'CnnPolicy'"):
         kind("CnnPolicy", None)
     with pytest.raises(ValueError, match="publishes no gradients: use JDPBillboard"):
-        kind("MlpPolicy", LDPUserSide(gym.make("PrivateRL/RiverSwim-v0"), 1.0, users=10))
+        kind("MlpPolicy", SDPShuffler(gym.make("PrivateRL/RiverSwim-v0"), 1.0, 1e-6, users=10))
     with pytest.raises(TypeError, match="need Discrete spaces"):
         UCBVI("TabularPolicy", OpenBillboard(cart()))
 
@@ -237,6 +237,23 @@ def test_schedules_are_functions_of_what_is_left(kind, tmp_path):
     assert Watched.load(tmp_path / "agent").learning_rate == agent.learning_rate
     with pytest.raises(ValueError, match=r"learning_rate is -1\.0"):
         kind("MlpPolicy", None, learning_rate=-1.0)
+
+
+@every_agent
+def test_environments_that_know_their_horizon_need_not_be_told(kind):
+    agent = kind("MlpPolicy", OpenBillboard(gym.make("PrivateRL/RiverSwim-v0", horizon=7), users=100), seed=0)
+    assert agent.horizon == 7
+    assert agent.learn(100 * 7).board.users_left == 0
+
+
+@every_agent
+@pytest.mark.parametrize(("epsilon", "users", "batch"), [(1.0, 50_000, 1115), (8.0, 50_000, 173), (1.0, 10_000, 500)])
+def test_batches_are_as_large_as_noise_asks_for(kind, epsilon, users, batch):
+    """Noise of norm 0.12 in the mean of a batch, and at least twenty batches."""
+    agent = kind("MlpPolicy", JDPBillboard(gym.make("CartPole-v1"), epsilon, 1e-6, users=users), seed=0)
+    assert agent.users_in_batch == batch
+    free = kind("MlpPolicy", OpenBillboard(gym.make("CartPole-v1"), users=users), seed=0)
+    assert free.users_in_batch == 64
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -292,6 +309,16 @@ def test_cartpole_is_held_privately_with_defaults(epsilon, users, seeds):
         board = JDPBillboard(env, epsilon, 1e-6, users=users, seed=seed)
         agent = DPPolicyGradient("MlpPolicy", board, seed=seed).learn(users * 500)
         assert last_return(agent, gym.make("CartPole-v1")) >= 475.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_users_without_noise_teach_to_hold_the_pole(seed):
+    """Batches of 50: after 550 of 1,000 users, who take some 80,000 steps, five of five seeds hold it to the end."""
+    board = OpenBillboard(gym.make("CartPole-v1"), users=1_000)
+    board.unwrapped.reset(seed=seed)
+    agent = DPPPO("MlpPolicy", board, seed=seed).learn(550 * 500)
+    assert last_return(agent, gym.make("CartPole-v1"), episodes=20) >= 475.0
 
 
 def test_a_small_run_without_noise_learns():

@@ -80,9 +80,40 @@ def test_a_learner_that_cannot_change_its_environment_is_made_anew():
     assert len(loop.learner.trained) == 1
 
 
+class Side(Planner):
+    """A learner of models side by side, which plans in the first."""
+
+    def learn(self, total_timesteps):
+        models = self.env.get_attr("model")
+        self.trained.append((len(models), len({model.transitions.tobytes() for model in models}), total_timesteps))
+
+    def predict(self, observation, *, deterministic):
+        assert deterministic
+        policy = self.env.get_attr("model")[0].optimal_policy()
+        return policy.table[observation[:, 0], observation[:, 1]], None
+
+
+def test_models_side_by_side_and_a_longer_training_at_the_end():
+    learners = []
+
+    def learned():
+        board = OpenBillboard(river(), 400, batch_size=20)
+        board.unwrapped.reset(seed=2)
+        made = lambda env: learners.append(Side(env)) or learners[-1]  # noqa: E731
+        loop = ModelLoop(made, board, timesteps=1, last=9, rounds=3, belief="sampled", n_envs=4, seed=3)
+        return loop.learn(400)
+
+    loop, again = learned(), learned()
+    assert learners[0].trained == [(4, 4, 1), (4, 4, 1)]  # sampled models differ
+    assert loop.learner.trained == [(4, 1, 9)]  # a new learner, and one mean
+    assert (loop.policy.table == again.policy.table).all()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"timesteps": 1, "n_envs": 0}, "n_envs"),
+        ({"timesteps": 1, "last": 0}, "last"),
         ({"timesteps": 0}, "timesteps"),
         ({"timesteps": 1, "rounds": 0}, "rounds"),
         ({"timesteps": 1, "belief": "hope"}, "hope"),

@@ -27,7 +27,7 @@ BOARDS = {
 CASES = [
     *(
         (name, {}, board, 22)
-        for name in ("PUCB", "PrivateUCBVI", "DPUCBVI", "PrivateUCBPO")
+        for name in ("PUCB", "PrivateUCBVI", "DPUCBVI", "PrivateUCBPO", "LDPOBI")
         for board in ("open", "jdp", "ldp")
     ),
     ("UCBVI", {}, "open", 22),
@@ -49,6 +49,8 @@ def values(agent, truth):
         return optimistic_evaluation(P * known[..., None], R * known, width, policy), worth(truth, policy), staged
     if isinstance(agent, agents.PrivateUCBVI):
         return optimistic_plan(*hoeffding_bonus(agent, release), staged=True).q, truth.optimum.q, staged
+    if isinstance(agent, agents.LDPOBI):
+        return optimistic_plan(*agent._model(release), staged=True).q, truth.optimum.q, staged
     return agent.q, truth.optimum.q, flat
 
 

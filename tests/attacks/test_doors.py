@@ -469,8 +469,8 @@ def test_8_a_report_runs_no_code_that_the_command_line_does_not_name(tmp_path, m
     base = {"boundary": {"name": "jdp", "epsilon": 1.0, "delta": 1e-6}, "runs": 400, "users": 1}
     for config, said in (
         ({**base, "target": "evil:x"}, "names the target 'evil:x': add --target"),
-        ({**base, "environment": {"name": "evil:Id-v0"}}, "no environment 'evil:Id-v0'"),
-        ({**base, "agent": {"name": "evil:x"}}, "no agent 'evil:x'"),
+        ({**base, "environment": {"name": "evil:Id-v0"}}, "'evil:Id-v0': if you trust it, add --import evil"),
+        ({**base, "agent": {"name": "evil:x"}}, "'evil:x': if you trust it, add --import evil"),
         ({**base, "boundary": {"name": "evil:x"}}, "no boundary 'evil:x'"),
         ({**base, "runs": "many"}, "runs is 'many'"),
         ({**base, "make": "evil:x"}, "make"),

@@ -10,6 +10,8 @@ FAMILIES = [
     ("PrivateRL/LinearMixture-v0", {}),
     ("PrivateRL/LinearMixture-v0", {"stationary": False, "n_states": 7, "d": 2, "reward_law": "fixed"}),
     ("PrivateRL/LinearMixture-v0", {"n_states": 300, "misspecification": 0.3}),
+    ("PrivateRL/HardLinearMixture-v0", {}),
+    ("PrivateRL/HardLinearMixture-v0", {"horizon": 3, "d": 3, "gap": 0.05, "instance_seed": 2}),
     ("PrivateRL/RiverSwimMixture-v0", {}),
     ("PrivateRL/Garnet-v0", {}),
     ("PrivateRL/Garnet-v0", {"stationary": False, "n_states": 6, "branching": 6, "instance_seed": 5}),

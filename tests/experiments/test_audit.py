@@ -219,6 +219,16 @@ def test_a_batch_closed_under_the_promise_of_a_larger_one_is_caught():
 
 
 @pytest.mark.slow
+def test_one_noise_for_ever_hides_a_user_from_whoever_comes_after_her_alone():
+    """The weaker definition, of what is shown after a user: it is caught by comparing what was shown before her."""
+    plan = AuditConfig(jdp(0.0), target=BROKEN + "FutureOnly", runs=600, attacks=("stream",), seed=0)
+    assert not audit(plan).broken
+    caught = audit(replace(plan, attacks=("late",)))
+    assert caught.broken
+    assert caught.bound > 3.0
+
+
+@pytest.mark.slow
 def test_what_is_broken_would_have_passed_were_it_not():
     """The same audits, of what the broken ones come from."""
     for boundary in (jdp(), jdp(0.0)):
@@ -540,7 +550,7 @@ def test_an_agent_with_a_large_promise_does_not_cover_up_for_its_board():
         ({"target": "math:pi"}, "is a float"),
         ({"target": "math:sqrt"}, "cannot be built: math.sqrt"),
         ({"boundary": Choice("jdp", {"epsilon": -1.0})}, "epsilon is -1"),
-        ({"environment": Choice("FrozenLake-v1")}, "environment 'FrozenLake-v1'"),
+        ({"environment": Choice("Nowhere-v1")}, "Nowhere-v1"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_a_sentence(options, said):

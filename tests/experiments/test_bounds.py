@@ -141,6 +141,21 @@ def test_bounds_of_linear_learners():
     assert quiet < general(smallest=1.0, largest=3.0, shift=1.0, n_actions=3)
 
 
+def test_bounds_of_rivals():
+    sizes = {"horizon": 6, "d": 5, "users": 10_000}
+    upper = [bounds.ldp_ucrl_vtr_regret(**sizes, epsilon=epsilon, delta=0.1) for epsilon in (0.1, 1.0, 10.0)]
+    assert upper == sorted(upper, reverse=True)
+    assert upper[0] == pytest.approx(10 * upper[2])
+    lower = [bounds.ldp_ucrl_vtr_lower_bound(**sizes, epsilon=epsilon) for epsilon in (1.0, 10.0)]
+    assert lower[0] == pytest.approx(30 * math.sqrt(60_000) / (math.e * (math.e - 1)))
+    assert lower[1] < lower[0] < upper[1]
+    gaps = (0.1, 0.2, 0.0, 0.2)
+    assert bounds.dp_se_regret(gaps, 50_000, 1.0) == pytest.approx(math.log(50_000) * (10 + 5 + 5 + 4))
+    assert bounds.dp_se_regret(gaps, 50, 1.0) == pytest.approx(10)
+    with pytest.raises(ValueError, match=r"largest_gap is 0\.0"):
+        bounds.dp_se_regret((0.0,), 50, 1.0)
+
+
 def test_rlsvis_theorem_at_the_best_order_is_its_corollary():
     sizes = (20, 6, 2, 50_000, 1e-5)
     assert bounds.rlsvi_epsilon(*sizes) == pytest.approx(printed_epsilon(*sizes))

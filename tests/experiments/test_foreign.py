@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 
 from private_rl_gym.cli import app
 from private_rl_gym.envs import TabularModel
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.problems import stand_in
+from private_rl_gym.experiments.record import Record
 
 TAXI = next(name for name in reversed(gym.registry) if name.startswith("Taxi-v"))
 
@@ -74,14 +77,18 @@ COSTS = ["--reward-range", "-1", "0", "--horizon", "6", "--users", "1000", "--ep
 def test_somebodys_environment_and_agent_learn(folder):
     done = run("--env", "mine_of_a_test:Two", "--agent", "mine_of_a_test:Learner", *COSTS, "--out", "here")
     assert done.exit_code == 0, done.output
-    record = json.loads((folder / "here" / "record.json").read_text())
-    assert record["value"] == -2.0  # to the goal, in two steps
-    assert record["guarantee"].startswith("(50.0, 1e-06)-JDP, replace one user, 1000 users")
-    assert record["config"]["environment"]["name"] == "mine_of_a_test:Two"
-    curve = list(csv.DictReader((folder / "here" / "curve.csv").read_text().splitlines()))
+    (path,) = (folder / "here" / "runs").glob("records/*/*.parquet")
+    record = Record.from_bytes(path.stem, path.read_bytes())
+    assert record.about["deployed_value"] == -2.0  # to the goal, in two steps
+    assert -6.0 <= record.about["blind_value"] < -2.5
+    assert record.about["guarantee"].startswith("(50.0, 1e-06)-JDP, replace one user, 1000 users")
+    assert record.about["config"]["environment"]["name"] == "mine_of_a_test:Two"
+    curve = list(csv.DictReader((folder / "here" / "curves.csv").read_text().splitlines()))
     assert [int(row["users"]) for row in curve][-1] == 1000
-    assert float(curve[-1]["return"]) > float(curve[0]["return"])
+    assert float(curve[-1]["mean return"]) > float(curve[0]["mean return"])
     assert (folder / "here" / "return.png").stat().st_size > 1_000
+    with pytest.raises(GridError, match="nobody knows its true model"):
+        _ = record.regret
 
 
 def test_options_and_registered_ids(folder):
@@ -89,7 +96,7 @@ def test_options_and_registered_ids(folder):
         "--env", "mine_of_a_test:Mine/Two-v0", "--set", "environment.cost=0.5", *COSTS, "--json", "--save", "a.zip"
     )
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["value"] == -1.0
+    assert json.loads(done.stdout)["deployed_value"] == -1.0
     assert (folder / "a.zip").is_file()
 
 
@@ -160,11 +167,13 @@ def test_large_ones_run_too(folder, name, options, board):
         (["--env", "Pendulum-v1", "--bins", "3"], "TransformAction"),
         (["--agent", "mine_of_a_test:number"], "must be a subclass"),
         (["--env", "FrozenLake-v1", "--set", "boundary.wrong=3"], "has no option 'wrong'"),
-        (["--env", "FrozenLake-v1", "--config", "grid.toml"], "--config names parts of this package only"),
+        (["--env", "FrozenLake-v1", "--config", "own.toml"], "say it in one of both places"),
+        (["--config", "own.toml", "--reward-range", "0", "2"], "say it in one of both places"),
+        (["--bins", "3"], "counted already"),
     ],
 )
 def test_what_is_missing_is_said(folder, arguments, said):
-    (folder / "grid.toml").write_text('agent = "UCBVI"\nboundary = "open"\nusers = 5\n')
+    (folder / "own.toml").write_text('environment = "RiverSwim"\nagent = "UCBVI"\nboundary = "open"\nusers = 5\n')
     done = run(*arguments)
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
@@ -175,8 +184,136 @@ def test_a_file_of_data_imports_nothing(folder, part):
     names = {"environment": "RiverSwim", "agent": "UCBVI", "boundary": "open", part: "mine_of_a_test:Two"}
     text = "".join(f'{name} = "{value}"\n' for name, value in names.items()) + "users = 5\n"
     (folder / "grid.toml").write_text(text)
-    for command in (["train", "--config", "grid.toml"], ["sweep", "grid.toml"]):
+    for command in (["train", "--config", "grid.toml"], ["sweep", "grid.toml", "--import", "another"]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 2, done.output
-        assert f"there is no {part} 'mine_of_a_test:Two'" in " ".join(done.output.split())
+        said = "there is no boundary 'mine_of_a_test:Two'" if part == "boundary" else "add --import mine_of_a_test"
+        assert said in " ".join(done.output.split())
     assert not (folder / "ran").exists()
+
+
+GRID = """
+name = "anybodys"
+users = 60
+seeds = 2
+
+[[runs]]
+environment = { id = "mine_of_a_test:Two", horizon = 6, reward_range = [[-1, 0]], cost = [0.5, 1.0] }
+agent = "mine_of_a_test:Learner"
+boundary = { name = "jdp", epsilon = 50.0, delta = 1e-6, batch_size = 20 }
+
+[[runs]]
+label = "the lake"
+environment = { id = "FrozenLake-v1", horizon = 6 }
+agent = "DPUCBVI"
+boundary = { name = "ldp", epsilon = 8.0, batch_size = 20 }
+"""
+
+
+def test_a_grid_of_anybodys_runs_and_shows_what_is_known(folder):
+    """Regret where there is a true model, and the return of a user where there is none, side by side."""
+    (folder / "grid.toml").write_text(GRID)
+    typed = ["grid.toml", "--import", "mine_of_a_test"]
+    done = CliRunner().invoke(app, ["sweep", *typed, "--engine", "serial", "--out", "out"])
+    assert done.exit_code == 0, done.output
+    table = list(csv.DictReader((folder / "out" / "table.csv").read_text().splitlines()))
+    mine, lake = table[:2], table[2]
+    assert all(row["regret"] == "" and -6.0 <= float(row["return"]) <= -1.0 for row in mine)
+    assert lake["return"] == ""
+    assert 0.0 <= float(lake["regret"]) <= 60.0
+    assert {"regret.png", "return.png", "privacy.png", "privacy-of-return.png"} <= {
+        path.name for path in (folder / "out").iterdir()
+    }
+    again = CliRunner().invoke(app, ["sweep", *typed, "--engine", "serial", "--dry-run"])
+    assert "0 to run" in again.output
+    shown = CliRunner().invoke(app, ["table", *typed, "--format", "csv"])
+    assert shown.stdout == (folder / "out" / "table.csv").read_text()
+    path = next(path for path in (folder / "runs").glob("records/*/*.parquet") if measured(path) == "return")
+    assert "best policy returns" in CliRunner().invoke(app, ["show", str(path)]).stdout
+
+
+def measured(path):
+    return Record.from_bytes(path.stem, path.read_bytes()).measure
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ('{ id = "Blackjack-v1", horizon = 6, reward_range = [-1.5, 1.5] }', "write it as [[least, largest]]"),
+        ('{ id = "Blackjack-v1", horizon = 6, reward_range = 1.5 }', "write it as [[least, largest]]"),
+        ('{ id = "Blackjack-v1", reward_range = [[-1.5, 1.5]] }', "has no horizon"),
+        ('{ id = "CartPole-v1", horizon = 6 }', "bins = 8"),
+        ('{ id = "FrozenLake-v1", horizon = 6, ice = true }', "ice"),
+        ('{ id = "mine_of_a_test:river", horizon = 6, bins = 3 }', "counted already"),
+    ],
+)
+def test_what_a_grid_lacks_is_said_before_it_runs(folder, environment, said):
+    (folder / "grid.toml").write_text(f'environment = {environment}\nagent = "UCBVI"\nboundary = "open"\nusers = 5\n')
+    done = CliRunner().invoke(app, ["sweep", "grid.toml", "--import", "mine_of_a_test"])
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
+
+
+def audit(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments), "--engine", "serial", "--out", "audits"])
+
+
+def test_users_who_are_met_again_are_of_the_table_or_of_the_sizes():
+    lake = stand_in("FrozenLake-v1", {"horizon": 4})
+    assert lake.model.optimal_value() == TabularModel.from_gym(gym.make("FrozenLake-v1"), 4).optimal_value()
+    pole = stand_in("CartPole-v1", {"horizon": 4, "bins": [1, 1, 3, 3], "low": -1, "high": 1})
+    assert (pole.model.horizon, pole.model.n_states, pole.model.n_actions) == (4, 10, 2)
+    with pytest.raises(GridError, match="leave --env out"):
+        stand_in("Blackjack-v1", {"horizon": 4, "reward_range": [-2, 2]})
+
+
+@pytest.mark.slow
+def test_an_audit_of_anybodys_environment_and_agent(folder):
+    mine = ["--env", "mine_of_a_test:Two", "--reward-range", -1, 0, "--horizon", 2, "--runs", 200, "--users", 2]
+    done = audit(*mine, "--agent", "mine_of_a_test:Learner", "--attack", "one-release", "--attack", "black-box")
+    assert done.exit_code == 0, done.output
+    (report,) = (folder / "audits").glob("*/report.json")
+    asked = json.loads(report.read_text())["config"]
+    assert asked["environment"] == {"name": "mine_of_a_test:Two", "horizon": 2, "reward_range": [-1.0, 0.0]}
+    sys.modules.pop("mine_of_a_test")
+    (folder / "ran").unlink()
+    done = audit("--config", report)
+    assert done.exit_code == 2
+    assert "add --import mine_of_a_test" in " ".join(done.output.split())
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.slow
+def test_an_audit_on_anybodys_environment_catches_a_broken_boundary(folder):
+    broken = "private_rl_gym.experiments.broken:SharedNoise"
+    lake = ["--env", "FrozenLake-v1", "--horizon", 3, "--runs", 400, "--attack", "one-release"]
+    assert audit(*lake).exit_code == 0
+    assert audit(*lake, "--target", broken).exit_code == 3
+
+
+GRID_WORLD = """
+import gymnasium as gym
+import minigrid
+from gymnasium import spaces
+from gymnasium.wrappers import TransformObservation
+
+
+def place(size=5):
+    env = gym.make("MiniGrid-Empty-5x5-v0")
+    parts = spaces.Tuple((spaces.Discrete(size), spaces.Discrete(size), spaces.Discrete(4)))
+    return TransformObservation(env, lambda _: (*map(int, env.unwrapped.agent_pos), env.unwrapped.agent_dir), parts)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["jdp", "ldp"])
+def test_a_minigrid_runs_by_its_places_or_says_what_to_leave_out(folder, board):
+    pytest.importorskip("minigrid", reason="MiniGrid is not a dependency: pip install minigrid")
+    (folder / "grid_world_of_a_test.py").write_text(GRID_WORLD)
+    few = ["--horizon", "12", "--boundary", board, "--users", "40", "--batch-size", "20", "--json"]
+    done = run("--env", "grid_world_of_a_test:place", *few)
+    assert done.exit_code == 0, done.output
+    assert 0.0 <= json.loads(done.stdout)["deployed_value"] <= 1.0
+    done = run("--env", "minigrid:MiniGrid-Empty-5x5-v0", *few)
+    assert done.exit_code == 2
+    assert "env = gymnasium.wrappers.FilterObservation(env, ['direction'])" in " ".join(done.output.split())

@@ -2,9 +2,9 @@
 
 import csv
 import io
+import json
 import math
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 
@@ -18,6 +18,7 @@ from private_rl_gym.experiments.grid import grid_of
 from private_rl_gym.experiments.store import Store
 from private_rl_gym.experiments.summary import as_csv, as_latex, as_markdown, summarize
 from private_rl_gym.experiments.sweep import sweep
+from tests.browser import OFFLINE, browser, needs_browser, seen
 
 GRID = grid_of(
     {
@@ -45,7 +46,7 @@ def drawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
     store = Store(folder / "store")
     sweep(GRID, store, InProcess())
-    return store, folder / "out", draw_all(GRID, store, folder / "out")
+    return store, folder / "out", draw_all(GRID, store, folder / "out", "private-rl-gym sweep small.toml")
 
 
 @pytest.mark.slow
@@ -80,13 +81,13 @@ def test_tables_hold_the_same_numbers(drawn):
 def test_every_figure_is_there_in_every_format_and_is_the_same_again(drawn, tmp_path):
     store, out, paths = drawn
     assert {path.name for path in paths} == {
-        *(f"{name}.{kind}" for name in ("regret", "privacy", "noise") for kind in ("png", "svg", "pdf")),
+        *(f"{name}.{kind}" for name in ("regret", "privacy", "noise", "share") for kind in ("png", "svg", "pdf")),
         "report.html",
     }
-    for name in ("regret", "privacy", "noise"):
+    for name in ("regret", "privacy", "noise", "share"):
         picture = np.asarray(Image.open(out / f"{name}.png").convert("L"))
         assert picture.std() > 5  # something is drawn
-    again = draw_all(GRID, store, tmp_path)
+    again = draw_all(GRID, store, tmp_path, "private-rl-gym sweep small.toml")
     for first, second in zip(paths, again, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
     points = list(csv.DictReader(io.StringIO((out / "curves.csv").read_text())))
@@ -112,44 +113,70 @@ def test_the_report_stands_alone(drawn):
     page = Page()
     page.feed(text)
     assert all(source.startswith("#") for source in page.sources)  # nothing is fetched
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1  # which sorts
+    assert "src=" not in text
     assert "@import" not in text
     assert not re.search(r"url\((?!#|&quot;#|\"#)", text)
-    assert page.tags.count("figure") == 3
+    assert page.tags.count("figure") == 4
     assert "A small <grid> & its title" in page.text
     assert page.text.count('"neighbours": "replace one user"') == 2 * len(GRID.cells)  # each, and together
-    for word in ("private_rl_gym 0.", "gymnasium", "12 of 12 cells", "printed as epsilon = 1"):
+    for word in (
+        "private_rl_gym 0.",
+        "gymnasium",
+        "12 of 12 cells",
+        "private-rl-gym sweep small.toml",
+        "printed as epsilon = 1",
+    ):
         assert word in page.text
 
 
-def browser():
-    return next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
+@pytest.mark.slow
+@needs_browser
+def test_nothing_in_the_report_is_clipped(drawn, tmp_path):
+    assert seen([drawn[2][-1]], tmp_path, part="body") == {"looked": 3, "found": []}
+
+
+SORTED = """
+<script>
+const column = number => [...document.querySelectorAll("tbody tr")].map(row => row.cells[number].dataset.value);
+const found = [column(7)];
+for (let click = 0; click < 2; click++) {
+  document.querySelectorAll("th button")[7].click();
+  found.push(column(7), column(1));
+}
+document.body.append(Object.assign(document.createElement("pre"), { id: "found", textContent: JSON.stringify(found) }));
+</script>
+"""
 
 
 @pytest.mark.slow
+@needs_browser
+def test_a_click_sorts_the_table_by_numbers(drawn, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(drawn[2][-1].read_text("utf-8").replace("</body>", SORTED + "</body>"), "utf-8")
+    options = [*OFFLINE, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run([browser(), *options, page.as_uri()], check=True, capture_output=True, timeout=120)
+    before, up, _, down, _ = json.loads(re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode())[1])
+    numbers = sorted(float(text) for text in before)
+    assert [float(text) for text in up] == numbers
+    assert [float(text) for text in down] == numbers[::-1]
+    assert len(set(numbers)) > 2
+
+
+@pytest.mark.slow
+@needs_browser
 def test_the_report_opens_in_a_browser_without_a_network(drawn, tmp_path):
-    if browser() is None:
-        pytest.skip("no Chromium here: .ci/run installs it where it may")
     page, picture = drawn[2][-1], tmp_path / "page.png"
-    quiet = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        f"--user-data-dir={tmp_path / 'profile'}",
-    ]
-    offline = ["--host-resolver-rules=MAP * ~NOTFOUND"]
-    shot = [browser(), *quiet, *offline, "--window-size=1100,2400", f"--screenshot={picture}", page.as_uri()]
+    quiet = [*OFFLINE, f"--user-data-dir={tmp_path / 'profile'}"]
+    shot = [browser(), *quiet, "--window-size=1100,2400", f"--screenshot={picture}", page.as_uri()]
     subprocess.run(shot, check=True, capture_output=True, timeout=120)
     seen = np.asarray(Image.open(picture).convert("RGB"))
     assert seen.shape[0] >= 2000
     assert seen.std() > 10  # figures and text are painted
     dumped = subprocess.run(
-        [browser(), *quiet, *offline, "--dump-dom", page.as_uri()], check=True, capture_output=True, timeout=120
+        [browser(), *quiet, "--dump-dom", page.as_uri()], check=True, capture_output=True, timeout=120
     )
     found = Page()
     found.feed(dumped.stdout.decode())
-    assert found.tags.count("svg") == 3
+    assert found.tags.count("svg") == 4
     assert found.tags.count("tr") == 1 + len(GRID.labels)

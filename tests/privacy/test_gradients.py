@@ -438,9 +438,9 @@ def test_a_state_that_was_saved_continues_bit_for_bit(tmp_path):
     ("build", "kind", "sentence"),
     [
         (
-            lambda: LDPUserSide(cart(), 1.0, users=9, statistic="gradient"),
+            lambda: LDPUserSide(cart(), 1.0, users=9, statistic="gradient", randomizer="laplace"),
             ValueError,
-            "publishes no gradients: use JDP",
+            "gradients are sent as a 'direction'",
         ),
         (lambda: SDPShuffler(cart(), 1.0, 1e-6, users=9, statistic="gradient"), ValueError, "publishes no gradients"),
         (lambda: jdp(delta=0.0, noise="gaussian"), ValueError, "delta is 0"),

@@ -2,10 +2,12 @@
 
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from private_rl_gym.privacy import Guarantee, Ledger, TrustModel
+from private_rl_gym.privacy import Guarantee, Ledger, TrustModel, gaussian_epsilon
 
 jdp = Guarantee(TrustModel.JDP, 1.0, 1e-6, 50_000, "binary-tree sums")
 ldp = Guarantee(TrustModel.LDP, 2.0000000001, 0.0, None, "reports", notes=("seeded noise: for experiments",))
@@ -65,3 +67,49 @@ def test_rounding_never_promises_more():
         printed = float(str(Guarantee(TrustModel.JDP, epsilon, 0.0, 1, "")).split(",")[0][1:])
         assert printed >= epsilon * (1 - 1e-12)
         assert printed == pytest.approx(epsilon, rel=1e-8)
+
+
+# Currencies of others -------------------------------------------------------------------------------------------------
+
+
+def test_rho_and_renyi_are_those_of_the_worst_pair():
+    """Against the integral over both laws, by sums over outcomes or over a fine lattice."""
+    gaussian = Guarantee(TrustModel.JDP, 1.0, 1e-6, 10, "noise", mu=0.7)
+    pure = Guarantee(TrustModel.JDP, 1.3, 0.0, 10, "noise")
+    x = np.linspace(-12.0, 12.0, 100_001)
+    normal = [np.exp(-((x - mean) ** 2) / 2.0) for mean in (0.7, 0.0)]
+    answers = [np.array([np.exp(1.3), 1.0]), np.array([1.0, np.exp(1.3)])]
+    for order in (1.5, 2.0, 8.0):
+        for promise, laws in ((gaussian, normal), (pure, answers)):
+            first, second = (law / law.sum() for law in laws)
+            there = np.log((first**order * second ** (1.0 - order)).sum()) / (order - 1.0)
+            assert promise.renyi(order) == pytest.approx(there, rel=1e-6)
+            assert promise.renyi(order) <= order * promise.rho * (1.0 + 1e-12)
+    assert (gaussian.rho, pure.rho) == pytest.approx((0.245, 0.845))
+    assert gaussian.to_dict()["rho"] == gaussian.rho
+    assert pure.renyi(500.0) <= 1.3  # and no overflow
+
+
+def test_what_has_a_delta_of_another_kind_has_no_rho():
+    assert jdp.rho is None
+    assert jdp.renyi(2.0) is None
+    assert none.rho is None
+    with pytest.raises(ValueError, match=r"order is 1\.0: Renyi divergences of privacy have an order above 1"):
+        ldp.renyi(1.0)
+
+
+def test_composed_gaussian_promises_keep_their_mu():
+    one = Ledger((Guarantee(TrustModel.JDP, 1.0, 1e-6, 10, "noise", mu=0.3),))
+    other = Ledger((Guarantee(TrustModel.JDP, 1.0, 1e-6, 10, "noise", mu=0.4),))
+    both = one.compose(other, delta=1e-6)
+    assert both.mu == pytest.approx(0.5)
+    assert both.rho == pytest.approx(one.outside.rho + other.outside.rho)
+    assert both.epsilon == pytest.approx(gaussian_epsilon(1e-6, 0.5))
+    assert both.epsilon < both.rho + 2.0 * math.sqrt(both.rho * math.log(1e6))
+    assert one.compose(Ledger((Guarantee(TrustModel.JDP, 1.0, 0.0, 10, "noise"),)), delta=1e-6).mu is None
+
+
+def test_together_nothing_is_promised_to_who_comes_more_often_than_one_of_them_allows():
+    once, thrice = (replace(jdp, visits=visits) for visits in (1, 3))
+    assert Ledger((once,)).compose(Ledger((thrice,)), delta=2e-6).visits == 1
+    assert Ledger((thrice,)).compose(Ledger((thrice,)), delta=2e-6).visits == 3

@@ -937,8 +937,8 @@ def test_an_unexpected_end_is_refused():
     ("build", "kind", "word"),
     [
         (lambda: jdp(gym.make("CliffWalking-v1")), ValueError, "no horizon.*horizon="),
-        (lambda: ldp(gym.make("CartPole-v1")), TypeError, "observation space is Box.*Discrete"),
-        (lambda: ldp(gym.make("MountainCarContinuous-v0")), TypeError, "action space is Box"),
+        (lambda: ldp(gym.make("CartPole-v1"), statistic="tabular"), TypeError, "observation space is Box.*Discrete"),
+        (lambda: LDPPerStep(gym.make("MountainCarContinuous-v0"), 1.0), TypeError, "action space is Box"),
         (lambda: jdp(river(), epsilon=0.0), ValueError, "epsilon is 0.0.*OpenBillboard"),
         (lambda: jdp(river(), epsilon=-1), ValueError, "epsilon is -1"),
         (lambda: jdp(river(), delta=1.0), ValueError, "delta is 1.0"),
@@ -1052,3 +1052,24 @@ def test_noise_that_was_interrupted_is_not_built_on(counting, monkeypatch, tmp_p
     with pytest.raises(RuntimeError, match="nothing more is published"):
         board.save_state(tmp_path / "state")
     assert board.release is before
+
+
+class Talkative(gym.Wrapper):
+    """Tells in a warning what a user was paid."""
+
+    def step(self, action):
+        observation, reward, *rest = self.env.step(action)
+        warnings.warn(f"this one was paid {reward}", stacklevel=1)
+        return observation, reward, *rest
+
+
+@pytest.mark.parametrize("make", [jdp, ldp, lambda env: LDPPerStep(env, 1.0)])
+def test_warnings_about_a_user_stay_inside(make):
+    board = make(Talkative(gym.make("PrivateRL/RiverSwim-v0", horizon=4)))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for seed in range(5):
+            board.reset(seed=seed)
+            for _ in range(4):
+                board.step(0)
+    assert not [str(one.message) for one in heard if "paid" in str(one.message)]

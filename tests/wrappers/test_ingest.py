@@ -4,6 +4,7 @@ import sys
 import time
 import types
 import warnings
+from decimal import Decimal
 
 import gymnasium as gym
 import numpy as np
@@ -310,7 +311,20 @@ def arrays(episodes):
     return np.asarray(episodes.state), np.asarray(episodes.action), np.asarray(episodes.reward)
 
 
-@pytest.mark.parametrize("ids", [[7, 8], [7.0, 8.0], ["7", "8"], np.array([7, 8], dtype=np.uint8)])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [7, 8],
+        [7.0, 8.0],
+        ["7", "8"],
+        ["7.0", "8.0"],
+        [b"7", b"8"],
+        [" 7 ", "8"],
+        [Decimal("7.00"), Decimal(8)],
+        np.array([7, 8], dtype=np.uint8),
+        np.array([7, 8], dtype=np.float32),
+    ],
+)
 def test_an_id_is_compared_as_text(ids):
     board = OpenBillboard(river())
     board.ingest(Episodes([7, 9], *arrays(logged(2))))

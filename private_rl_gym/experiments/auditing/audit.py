@@ -132,6 +132,8 @@ def fitting(config: AuditConfig) -> tuple[str, ...]:
         return config.attacks
     if per_step(config.boundary):
         return ("one-release",)
+    if config.boundary is not None and config.boundary.options.get("visits", 1) > 1:
+        return ("stream", "late")  # one user does not come back to one release
     try:
         thing = maker(config)(environment_of(config, 2), 1, 0, config.statistic)
     except GridError:

@@ -13,7 +13,9 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.auditing.users import Maker, statistic_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
-from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, imported, plain
+from private_rl_gym.experiments.foreign import agent_named, is_foreign
+from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, imported, plain
+from private_rl_gym.experiments.problems import stand_in
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
@@ -36,7 +38,9 @@ class AuditConfig:
         boundary: Name and options of the boundary; ``per-step`` is ``LDPPerStep``.
         inside: A boundary inside that one, or None.
         agent: The agent that learns, for the black box; None to audit mechanisms alone.
-        environment: The environment of the users; by default two rooms, in which two users may share no count.
+        environment: The environment of the users; by default two rooms, in which two users may share no count. One
+            that Gymnasium knows, or ``module:object``, is audited on its table of transitions, or, where it has none,
+            on rooms of its sizes.
         target: A boundary or agent from other code, as ``module:object``.
         statistic: The statistic that the boundary sums, for audits without an agent. Of ``"reports"`` and
             ``"staged-reports"``, users are asked for as many as they take steps.
@@ -113,7 +117,7 @@ class AuditConfig:
             if choice is not None and not (
                 isinstance(choice.name, str) and all(map(_plain_value, choice.options.values()))
             ):
-                raise GridError(f"{part} must be a name, with options that are numbers, strings, true or false.")
+                raise GridError(f"{part} must be a name, with options that are numbers, lists, strings, true or false.")
 
     def __hash__(self) -> int:
         return hash((digest(self.to_dict()), id(self.make)))
@@ -136,6 +140,8 @@ class AuditConfig:
 
 
 def _plain_value(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(number, int | float) for number in value)
     return value is None or isinstance(value, bool | int | float | str)
 
 
@@ -173,7 +179,7 @@ def maker(config: AuditConfig) -> Maker:
     target = target_of(config)
     agent: Any = target if is_kind(target, Agent) else None
     if agent is None and config.agent is not None:
-        agent = AGENTS.find(config.agent.name, "agent").kind
+        agent = agent_named(config.agent.name, "agent").kind
     options = {} if config.agent is None else dict(config.agent.options)
     for part in ("boundary", "inside"):
         choice = getattr(config, part)
@@ -237,6 +243,8 @@ def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.
     if config.environment is None:
         stages = max(config.horizon, stages)
         return two_rooms(stages, max(n_actions, stages) if config.statistic.endswith("reports") else n_actions)
-    entry = ENVIRONMENTS.find(config.environment.name, "environment")  # a name, never a module to import
+    if is_foreign(config.environment.name):
+        return stand_in(config.environment.name, config.environment.options)
+    entry = ENVIRONMENTS.find(config.environment.name, "environment")
     entry.check(config.environment.options, "environment")
     return gym.make(entry.name, **config.environment.options)

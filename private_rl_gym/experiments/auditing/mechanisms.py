@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -99,6 +100,9 @@ class Releases:
             starts = np.cumsum([0, *batches])[:-1]
             self._users.place = int(starts[1::2][-1]) if len(starts) > 1 else users - 1
             self._policy, self._pair = self._users.policy(board.statistic.exact, self.guarantee)
+        if self.guarantee.visits > 1:  # she comes back in the next batches
+            later = [int(start) for start in np.cumsum(batches)[:-1] if start > self._users.place]
+            self._pair = replace(self._pair, again=tuple(later[: self.guarantee.visits - 1]))
         self._prepare(board, batches)
 
     def _prepare(self, board: Any, batches: list[int]) -> None:
@@ -152,7 +156,7 @@ class Releases:
             answers, here = np.zeros(0), start
             if walks:
                 answers = self._users.walk(board, self._policy, tapes[start])
-                answers = answers[2::2] if start == self._users.place else answers  # what she sees of herself is hers
+                answers = answers[2::2] if start in self._pair.places else answers  # what she sees of herself is hers
                 here += 1
             while here < stop:
                 size = 1 if self._each else stop - here

@@ -122,6 +122,11 @@ class Users:
 
         The two users differ only in ways that the guarantee covers.
         """
+        if promise.neighbours is Relation.ZERO_OUT:
+            raise GridError(
+                f"The promise is for '{promise.neighbours}', and audits replace a user: build the boundary with "
+                "neighbours='replace'."
+            )
         H, S, A = self.sizes
         kind = "rewards" if promise.covers is Covers.REWARDS else self.kind
         same_start = promise.neighbours is Relation.SAME_START

@@ -44,18 +44,25 @@ class Neighbours:
         tapes: ``[user, uniform]``, the users of world 0.
         other: ``[uniform]``, the user who replaces her in world 1.
         place: Index of the user who is replaced.
+        again: Her other places, if she comes back.
     """
 
     tapes: NDArray[np.float64]
     other: NDArray[np.float64]
     place: int
+    again: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """All her places."""
+        return (self.place, *self.again)
 
     def world(self, which: int) -> NDArray[np.float64]:
         """The users of world 0 or 1."""
         if which == 0:
             return self.tapes
         tapes = self.tapes.copy()
-        tapes[self.place] = self.other
+        tapes[list(self.places)] = self.other
         return tapes
 
     def __repr__(self) -> str:  # tapes are users' data

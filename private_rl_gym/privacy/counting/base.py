@@ -55,6 +55,18 @@ class ContinualNoise(ABC):
     def sensitivity(self) -> float:
         """Factor by which the norm of one user's vector grows: L1 for Laplace noise, L2 for Gaussian noise."""
 
+    def returning(self, visits: int) -> float:
+        """The same factor for a user who is in at most ``visits`` batches. Proof: docs/proofs/returning.md.
+
+        For Laplace noise L1 distances add up. Gaussian noise needs a bound of the mechanism's own.
+        """
+        if visits == 1 or self.law == "laplace":
+            return visits * self.sensitivity
+        raise ValueError(
+            f"visits is {visits}: counting={self.name!r} with Gaussian noise has no proof for users who come back. "
+            "Leave visits out, or take counting='matrix-factorization'."
+        )
+
     @property
     @abstractmethod
     def worst_step(self) -> int:

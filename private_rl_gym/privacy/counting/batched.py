@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,10 @@ class Batched(ContinualNoise):
     def sensitivity(self) -> float:
         """One, because a user is in one batch."""
         return 1.0
+
+    def returning(self, visits: int) -> float:
+        """One noise for each of her batches: L1 distances add up, and so do squared L2 distances."""
+        return float(visits) if self.law == "laplace" else math.sqrt(visits)
 
     @property
     def worst_step(self) -> int:

@@ -101,6 +101,25 @@ def _sum_of_squares(decay: Any, scale: Any, terms: int) -> float:
 
 
 @compiled
+def _sum_of_columns(decay: Any, scale: Any, steps: int, columns: int) -> float:
+    """The squared norm of the sum of the first columns of C, term by term."""
+    coefficients = np.ones(steps)
+    powers = np.ones(len(decay))
+    for k in range(1, steps):
+        coefficients[k] = 0.0
+        for i in range(len(decay)):
+            coefficients[k] += scale[i] * powers[i]
+            powers[i] *= decay[i]
+    entry, total = 0.0, 0.0
+    for k in range(steps):
+        entry += coefficients[k]
+        if k >= columns:
+            entry -= coefficients[k - columns]
+        total += entry * entry
+    return total
+
+
+@compiled
 def _energy(decay: NDArray[np.float64], scale: NDArray[np.float64], terms: int) -> float:
     """The sum over k < terms of (sum_i scale_i decay_i^k)^2, in closed form."""
     if terms < 1:
@@ -174,6 +193,21 @@ class MatrixFactorization(ContinualNoise):
     def sensitivity(self) -> float:
         """The norm of the first column of C."""
         return float(np.sqrt(self.blt.squared_sensitivity))
+
+    def returning(self, visits: int) -> float:
+        """The norm of the sum of the first ``visits`` columns of C.
+
+        No other columns have a longer sum, because coefficients are positive and fall from 1 on.
+        """
+        if visits == 1:
+            return self.sensitivity
+        decay, scale = self.blt.decay, self.blt.scale
+        if not ((scale >= 0.0).all() and (decay >= 0.0).all() and (decay <= 1.0).all() and scale.sum() <= 1.0):
+            raise ValueError(
+                f"visits is {visits}: the coefficients for {self.steps} releases do not fall, so that there is no "
+                "bound for users who come back. Take another number of releases, or counting='batched'."
+            )
+        return float(np.sqrt(_sum_of_columns(decay, scale, self.steps, min(visits, self.steps))))
 
     @property
     def worst_step(self) -> int:

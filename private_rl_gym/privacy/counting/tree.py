@@ -39,6 +39,19 @@ class BinaryTree(ContinualNoise):
         """The norm of a user's nodes, one of each level: L1 norms add, squares of L2 norms add."""
         return float(self.levels) if self.law == "laplace" else float(np.sqrt(self.levels))
 
+    def returning(self, visits: int) -> float:
+        """The norm of the nodes of a user who is in ``visits`` batches, all of them side by side at worst.
+
+        A node of level l holds at most 2^l of her batches. Honaker's estimates are computed from these nodes.
+        """
+        if visits == 1 or self.law == "laplace":
+            return super().returning(visits)
+        visits, squares = min(visits, self.steps), 0
+        for level in range(self.levels):
+            full, rest = divmod(visits, 1 << level)
+            squares += full * (1 << level) ** 2 + rest**2
+        return float(np.sqrt(squares))
+
     @property
     def worst_step(self) -> int:
         """The largest release number whose bits are all set; of two releases, the second, which has two halves."""

@@ -1,0 +1,164 @@
+"""Gradients that users noise themselves: unbiased, as private as they say, and no worse than their formula."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from private_rl_gym.agents import DPPolicyGradient
+from private_rl_gym.experiments.broken_gradients import EagerDirections
+from private_rl_gym.planning.network import Layers, Network
+from private_rl_gym.privacy import NoiseSource
+from private_rl_gym.privacy.asks import Objective
+from private_rl_gym.privacy.audit.bounds import epsilon_below, epsilon_of_mu, mu_below
+from private_rl_gym.privacy.conversion import gaussian_mu
+from private_rl_gym.privacy.directions import Cap, DirectionReports, NoisyGradients, local_gradients
+from private_rl_gym.privacy.gradients import GRID, Gradients
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
+from tests.experiments.test_gradient_audit import COINS, LONG, PARAMETERS, SHORT, H
+
+EXACT = Gradients(Network(1, Layers(()), choices=(2,)), H)
+EPSILON, RUNS = 2.0, 3000
+
+
+def reports(statistic, vector, runs, seed=0):
+    source = NoiseSource(seed)
+    return np.array([statistic._report(vector, source) for _ in range(runs)]) * GRID
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 12.0, 100.0])
+def test_a_cap_is_a_law_whose_densities_differ_by_e_to_the_epsilon(epsilon):
+    cap = Cap.best(epsilon)
+    inside, outside = cap.densities
+    assert inside * cap.size + outside * (1.0 - cap.size) == pytest.approx(1.0)
+    assert math.log(inside / outside) == pytest.approx(min(epsilon, 30.0))
+    others = [Cap(cap.epsilon, cap.height + step).pull for step in (-0.01, 0.01) if cap.height + step >= 0.0]
+    assert all(pull <= cap.pull for pull in others)
+
+
+def test_draws_along_follow_the_cap():
+    """Twenty thousand draws; each mean is within 5 standard errors, which fails once in 600,000 times."""
+    cap = Cap.best(EPSILON)
+    inside, _ = cap.densities
+    draws = np.array([cap.along(u) for u in np.random.default_rng(0).random(20_000)])
+    within = 5.0 / math.sqrt(len(draws))
+    assert (draws >= cap.height).mean() == pytest.approx(inside * cap.size, abs=within / 2.0)
+    assert draws.mean() == pytest.approx(cap.pull, abs=within * draws.std())
+    assert (draws**2).mean() == pytest.approx(1.0 + cap.height * cap.pull, abs=within * (draws**2).std())
+
+
+@pytest.mark.parametrize("norm", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("kind", ["direction", "gaussian"])
+def test_reports_are_unbiased_and_as_noisy_as_they_say(norm, kind):
+    """All entries of the mean of 3,000 reports lie within 5.5 standard errors, but once in 400,000 times."""
+    _, statistic, _, _ = local_gradients(kind, EXACT, EPSILON, 1e-6 if kind == "gaussian" else 0.0)
+    vector = np.zeros(EXACT.cells)
+    vector[:3] = norm * np.array([0.48, -0.6, 0.64])
+    if kind == "gaussian":
+        noise = np.zeros(EXACT.cells, dtype=np.int64)
+        statistic.absent(RUNS, noise, NoiseSource(0))
+        found, spread = noise * GRID / math.sqrt(RUNS), statistic.scale
+        assert found.std() == pytest.approx(spread, rel=0.3)
+        return
+    drawn = reports(statistic, vector, RUNS)
+    off = np.abs(drawn.mean(axis=0) - vector) / (drawn.std(axis=0) / math.sqrt(RUNS))
+    assert off.max() < 5.5
+    total = ((drawn - drawn.mean(axis=0)) ** 2).sum(axis=1).mean()
+    stated = statistic.cap.noise(EXACT.cells) ** 2 * EXACT.cells - norm**2  # of which the mean is no noise
+    assert total == pytest.approx(stated, rel=0.05)
+
+
+def shown(board_kind, runs=RUNS, epsilon=EPSILON, **options):
+    """A bound on epsilon from reports of two users with opposite gradients; wrong with probability 0.01."""
+    env = gym.make("Canaries-v0", disable_env_checker=True)
+    board = board_kind(env, epsilon, users=10, statistic=Layers((), critic=()), seed=0, **options)
+    ask, seen = Objective(np.zeros(H), shares=(1.0, 0.0, 0.0, 0.0), clip=1e-3), []
+
+    class Keeps:
+        def left(self, episodes, _count):
+            sums = np.zeros(board.statistic.cells, dtype=np.int64)
+            board.statistic.exact.collect(episodes, sums, None, ask)
+            seen.append((episodes, sums * GRID))
+
+        def reported(self, _vector):
+            pass
+
+    board.observe(Keeps())
+    for user in (LONG, SHORT):
+        board.serve(PARAMETERS, np.array([user]), ask, rng=np.random.default_rng(COINS))
+    (one, vector), (other, opposite) = seen
+    assert vector @ opposite < -0.9
+    scores, source = [], NoiseSource(1)
+    for episodes in (one, other):
+        draws = np.zeros((runs, board.statistic.cells), dtype=np.int64)
+        for row in draws:
+            board.statistic.collect(episodes, row, source, ask)
+        scores.append(draws @ vector * GRID)
+    if isinstance(board.statistic, NoisyGradients):
+        hits, alarms = ((score > 0.0).sum() for score in scores)
+        return epsilon_of_mu(float(mu_below(hits, alarms, (runs, runs), 0.01)), options["delta"])
+    level = board.statistic.cap.height / board.statistic.cap.pull * np.linalg.norm(vector)
+    hits, alarms = ((score >= level).sum() for score in scores)
+    return float(epsilon_below(hits, alarms, (runs, runs), 0.0, 0.01))
+
+
+def test_an_attack_on_a_direction_comes_close_and_not_above():
+    assert 0.75 * EPSILON < shown(LDPUserSide) <= EPSILON
+
+
+def test_an_attack_on_a_noisy_gradient_comes_close_and_not_above():
+    options = {"delta": 1e-6, "randomizer": "gaussian"}
+    assert 0.7 * EPSILON < shown(LDPUserSide, **options) <= EPSILON
+
+
+def test_twice_the_budget_is_caught():
+    assert shown(EagerDirections) > EPSILON
+
+
+def test_the_randomizer_with_less_noise_is_the_default():
+    assert local_gradients(None, EXACT, 1.0, 0.0)[0] == "direction"
+    assert local_gradients(None, EXACT, 1.0, 1e-6)[2:] == (1.0, 0.0)  # what is pure spends no delta
+    assert local_gradients(None, EXACT, 1.0, 0.5)[0] == "gaussian"
+    assert Cap.best(1.0).noise(288) < 2.0 / gaussian_mu(1.0, 1e-6) / 3.0
+    with pytest.raises(ValueError, match="randomizer is 'laplace': gradients are sent as a 'direction'"):
+        local_gradients("laplace", EXACT, 1.0, 0.0)
+    with pytest.raises(ValueError, match="delta is 0"):
+        local_gradients("gaussian", EXACT, 1.0, 0.0)
+
+
+def test_who_leaves_early_sends_a_report_as_noisy_as_any():
+    statistic, sums = DirectionReports(EXACT, EPSILON), np.zeros(EXACT.cells, dtype=np.int64)
+    statistic.absent(2000, sums, NoiseSource(0))
+    assert (sums * GRID).std() == pytest.approx(statistic.own_noise(2000), rel=0.25)
+
+
+def test_an_agent_learns_from_local_gradients_and_is_refused_behind_a_shuffler():
+    board = LDPUserSide(gym.make("CartPole-v1", max_episode_steps=20), 8.0, users=60, seed=0)
+    DPPolicyGradient("MlpPolicy", board, seed=0, batch_size=20).learn(60 * 20)
+    assert board.users_left == 0
+    assert str(board.ledger).startswith("(8.0, 0)-LDP, replace one user, 60 users")
+    assert board.release.noise_std["gradient"] == pytest.approx(board.statistic.own_noise(60))
+    inner = LDPUserSide(gym.make("CartPole-v1"), 4.0, statistic="gradient")
+    mixed = SDPShuffler(inner, users=40_000, batch_size=10_000)
+    assert mixed.guarantee.epsilon < 0.4  # of reports that are pure, amplification is claimed
+    with pytest.raises(ValueError, match="closes batches itself, which would cost this SDPShuffler its promise"):
+        DPPolicyGradient("MlpPolicy", mixed)
+    noisy = LDPUserSide(gym.make("CartPole-v1"), 4.0, 1e-6, statistic="gradient", randomizer="gaussian")
+    assert SDPShuffler(noisy, users=40_000, batch_size=10_000).guarantee.epsilon == 4.0  # and of others none
+
+
+def test_batches_are_as_large_as_local_noise_asks_for():
+    """Noise in the mean gradient is 0.12 of the clip under both; users' own noise falls as users come."""
+    local = LDPUserSide(gym.make("CartPole-v1"), 8.0, statistic="gradient")
+    size = DPPolicyGradient("MlpPolicy", local).users_in_batch
+    noise = local.expected_noise(size) / 0.95 / size * math.sqrt(226)
+    assert noise == pytest.approx(0.12, rel=0.01)
+    joint = JDPBillboard(gym.make("CartPole-v1"), 1.0, 1e-6, users=30_000)
+    assert DPPolicyGradient("MlpPolicy", joint).users_in_batch == 1115
+
+
+def test_an_epsilon_at_which_doubles_would_show_through_the_grid_is_refused():
+    with pytest.raises(ValueError, match="too large to be drawn faithfully"):
+        DirectionReports(EXACT, 1e-7)
+    assert Cap.best(1.0).along(0.0) == pytest.approx(Cap.best(1.0).along(2.0**-54))
