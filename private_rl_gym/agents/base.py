@@ -72,6 +72,9 @@ class Agent(ABC):
     plans_batches: ClassVar[bool] = False
     """Whether the agent plans its own batches, and so needs a boundary that publishes every batch by itself."""
 
+    takes_large_batches: ClassVar[bool] = False
+    """Whether it makes none of its batches smaller than a board's ``least_batch``."""
+
     secret_randomness: ClassVar[bool] = False
     """Whether the agent's own randomness protects users. If so, it is saved only if a seed was given anyway."""
 
@@ -194,7 +197,7 @@ class Agent(ABC):
                 f"{board.statistic.name} ones: build the boundary without statistic=, or with "
                 f"statistic={self.statistic!r} (under a shuffler, the LDPUserSide inside)."
             )
-        if self.plans_batches and not board.closes_early:
+        if self.plans_batches and not (board.closes_early or (self.takes_large_batches and board.least_batch > 1)):
             raise ValueError(
                 f"{type(self).__name__} closes batches itself, which would cost this {kind} its promise: use "
                 "SDPShuffler, LDPUserSide, or JDPBillboard with counting='batched'."

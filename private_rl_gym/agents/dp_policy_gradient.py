@@ -109,24 +109,31 @@ class DPPolicyGradient(NetworkAgent):
     @property
     def users_in_batch(self) -> int:
         """Users in a batch: so many that the noise in their mean gradient is small beside the clip."""
+        least = self._board.least_batch
         if self.batch_size is not None:
-            return self.batch_size
+            return max(least, self.batch_size)
         # n users have noise of variance added + own n, and are to be as many as (added + own n) wide <= n^2.
         one, more = (self._board.expected_noise(users) ** 2 for users in (SMALLEST, 2 * SMALLEST))
         own = max(0.0, more - one) / SMALLEST  # of each user, where users noise their own reports
         wide, added = self.network.size / (NOISE * self.shares[0]) ** 2, max(0.0, one - own * SMALLEST)
         wanted = max(SMALLEST, math.ceil(own * wide / 2.0 + math.sqrt((own * wide / 2.0) ** 2 + added * wide)))
-        return wanted if self.known_users is None else max(1, min(wanted, self.known_users // BATCHES))
+        return max(least, wanted if self.known_users is None else min(wanted, self.known_users // BATCHES))
 
     def batches(self) -> Generator[Batch, Any, Any]:
         """One step a batch, until no users are left."""
         network, horizon = self.network, self.horizon
-        size, left = self.users_in_batch, self.known_users
+        size, left, least = self.users_in_batch, self.known_users, self._board.least_batch
+        if left is not None and least > 1 and left < 3 * least:
+            raise ValueError(
+                f"{left} users are less than three batches of {least}, among whom reports hide: one says how large "
+                "returns are, one what to expect, and others learn. Let more users come, or make batch_size= of the "
+                "boundary smaller, which costs privacy."
+            )
         theta, critic = self.first_parameters(), network.critic_start(self.plan_rng)
         zero = np.zeros(horizon)
 
         # How large are returns? Few users say it, and nothing else.
-        scouts = max(1, SCOUTS if left is None else min(SCOUTS, left // BATCHES))
+        scouts = max(least, SCOUTS if left is None else min(SCOUTS, left // BATCHES))
         policy: Any = NetworkPolicy(network, theta, horizon)
         release = yield Batch.of(policy, scouts, Objective(zero, discount=self.gamma, shares=(0.0, 0.0, 1.0, 0.0)))
         reach, returns = largest_return(release), Returns(horizon, self.gamma)

@@ -30,6 +30,7 @@ class NetworkAgent(BatchedAgent):
     policies = ("MlpPolicy",)
     statistic = "gradient"
     parameter_name = "parameters"
+    takes_large_batches = True
 
     takes_critic: ClassVar[bool] = False
     """Whether ``policy_kwargs`` may ask for a value network, as ``vf`` in ``net_arch``; there is none by default."""

@@ -402,6 +402,11 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         """
         return self._batches.closes_early
 
+    @property
+    def least_batch(self) -> int:
+        """The smallest number of users whose sums are ever published together; a public number."""
+        return 1
+
     def begin_batch(self, users: int) -> None:
         """Set the number of users in the batch that begins now, where batches may have any size."""
         count = positive_integer(users, "users", "users in a batch")

@@ -377,6 +377,11 @@ class SDPShuffler(Boundary):
         """Whether batches may end early: not around reports, since fewer of them protect each other less."""
         return self._protocol is not None
 
+    @property
+    def least_batch(self) -> int:
+        """Around reports, the number that hide among each other at least; noise bits protect batches of any size."""
+        return 1 if self._protocol is not None else self._least
+
     def sources(self) -> dict[str, NoiseSource]:
         """The sources of the users and of the shuffler; around reports, those of the reports."""
         if self._inner is not None:

@@ -133,19 +133,45 @@ def test_who_leaves_early_sends_a_report_as_noisy_as_any():
     assert (sums * GRID).std() == pytest.approx(statistic.own_noise(2000), rel=0.25)
 
 
-def test_an_agent_learns_from_local_gradients_and_is_refused_behind_a_shuffler():
+def test_an_agent_learns_from_local_gradients():
     board = LDPUserSide(gym.make("CartPole-v1", max_episode_steps=20), 8.0, users=60, seed=0)
     DPPolicyGradient("MlpPolicy", board, seed=0, batch_size=20).learn(60 * 20)
     assert board.users_left == 0
     assert str(board.ledger).startswith("(8.0, 0)-LDP, replace one user, 60 users")
     assert board.release.noise_std["gradient"] == pytest.approx(board.statistic.own_noise(60))
+
+
+class Hasty(DPPolicyGradient):
+    """Makes batches smaller than those that reports hide in."""
+
+    users_in_batch = 10
+
+
+def mixed(users, batch_size, local=8.0):
+    inner = LDPUserSide(gym.make("CartPole-v1", max_episode_steps=20), local, users=users, seed=0)
+    return SDPShuffler(inner, users=users, batch_size=batch_size)
+
+
+def test_behind_a_shuffler_no_batch_is_smaller_than_promised():
+    """The agent's batches are made larger, and the boundary does not rely on it."""
+    board, sizes = mixed(130, 40), []
+    agent = DPPolicyGradient("MlpPolicy", board, seed=0, batch_size=5)
+    for _ in range(130):
+        agent.learn(20, reset_num_timesteps=False)
+        if board.release.version > len(sizes):
+            sizes.append(board.batch.users)
+    assert sizes == [40, 40, 50]
+    with pytest.raises(ValueError, match="would shuffle fewer reports than it may"):
+        Hasty("MlpPolicy", mixed(130, 40), seed=0).learn(130 * 20)
+    with pytest.raises(ValueError, match="119 users are less than three batches of 40"):
+        DPPolicyGradient("MlpPolicy", mixed(119, 40))
+
+
+def test_amplification_is_claimed_for_pure_reports_alone():
     inner = LDPUserSide(gym.make("CartPole-v1"), 4.0, statistic="gradient")
-    mixed = SDPShuffler(inner, users=40_000, batch_size=10_000)
-    assert mixed.guarantee.epsilon < 0.4  # of reports that are pure, amplification is claimed
-    with pytest.raises(ValueError, match="closes batches itself, which would cost this SDPShuffler its promise"):
-        DPPolicyGradient("MlpPolicy", mixed)
+    assert SDPShuffler(inner, users=40_000, batch_size=10_000).guarantee.epsilon < 0.4
     noisy = LDPUserSide(gym.make("CartPole-v1"), 4.0, 1e-6, statistic="gradient", randomizer="gaussian")
-    assert SDPShuffler(noisy, users=40_000, batch_size=10_000).guarantee.epsilon == 4.0  # and of others none
+    assert SDPShuffler(noisy, users=40_000, batch_size=10_000).guarantee.epsilon == 4.0
 
 
 def test_batches_are_as_large_as_local_noise_asks_for():
