@@ -63,6 +63,8 @@ class DPPolicyGradient(NetworkAgent):
         gamma: Factor on rewards for each further step.
         clip: Norm to which a user's gradient is clipped, where returns are in units of their range.
         momentum: Weight of earlier batches in a step.
+        ent_coef: Weight of the policy's entropy in each user's objective, where returns are in units of their range.
+            It keeps a policy from giving up what it has hardly tried.
         policy_kwargs: ``net_arch`` (by default one hidden layer of 32 units) and ``activation_fn``, as in
             Stable-Baselines3. Noise grows with the square root of the number of parameters.
         verbose, tensorboard_log, seed: As in every agent.
@@ -74,6 +76,7 @@ class DPPolicyGradient(NetworkAgent):
         "gamma",
         "clip",
         "momentum",
+        "ent_coef",
         "policy_kwargs",
         "beta",
     )
@@ -88,15 +91,19 @@ class DPPolicyGradient(NetworkAgent):
         gamma: float = 1.0,
         clip: float = 1.0,
         momentum: float = 0.8,
+        ent_coef: float = 0.0,
         policy_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         self.learning_rate = tabulated(learning_rate, "learning_rate")
         self.batch_size = None if batch_size is None else positive_integer(batch_size, "batch_size", "users in a batch")
-        for name, value, most in (("gamma", gamma, 1.0), ("clip", clip, math.inf), ("momentum", momentum, 1.0)):
-            if not 0.0 <= value <= most or (name != "momentum" and value == 0.0):
+        limits = {"gamma": 1.0, "clip": math.inf, "momentum": 1.0, "ent_coef": math.inf}
+        for name, value in zip(limits, (gamma, clip, momentum, ent_coef), strict=True):
+            most, may_vanish = limits[name], name in ("momentum", "ent_coef")
+            if not (math.isfinite(value) and 0.0 <= value <= most) or (value == 0.0 and not may_vanish):
                 raise ValueError(f"{name} is {value}: it lies between 0 and {most:g}.")
         self.gamma, self.clip, self.momentum = float(gamma), float(clip), float(momentum)
+        self.ent_coef = float(ent_coef)
         self.policy_kwargs = self.plain_kwargs(policy_kwargs)
         self.layers()  # refuses what it does not know
         super().__init__(policy, env, **options)
@@ -165,4 +172,6 @@ class DPPolicyGradient(NetworkAgent):
     ) -> Objective:
         """The objective that users of the next batch differentiate."""
         del critic
-        return Objective(baseline, reach=reach, clip=self.clip, discount=self.gamma, shares=shares)
+        return Objective(
+            baseline, reach=reach, clip=self.clip, discount=self.gamma, shares=shares, entropy=self.ent_coef
+        )

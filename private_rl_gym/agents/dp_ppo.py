@@ -47,6 +47,7 @@ class DPPPO(DPPolicyGradient):
         clip: Norm to which the distance is clipped; a user climbs as far, if she climbs straight. It is small enough
             for most users to come so far.
         momentum: Weight of earlier batches in a step.
+        ent_coef: Weight of the policy's entropy in each user's objective.
         policy_kwargs: ``net_arch`` (a list, or a dictionary with ``pi`` and ``vf``, the layers of a value network) and
             ``activation_fn``.
         options: ``verbose``, ``tensorboard_log`` and ``seed``, as in every agent.
@@ -74,6 +75,7 @@ class DPPPO(DPPolicyGradient):
         clip_range: float = 0.2,
         clip: float = 0.1,
         momentum: float = 0.8,
+        ent_coef: float = 0.0,
         policy_kwargs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -90,6 +92,7 @@ class DPPPO(DPPolicyGradient):
             gamma=gamma,
             clip=clip,
             momentum=momentum,
+            ent_coef=ent_coef,
             policy_kwargs=policy_kwargs,
             **options,
         )
@@ -109,4 +112,5 @@ class DPPPO(DPPolicyGradient):
             ratio=self.clip_range,
             critic=critic,
             mixing=self.gae_lambda,
+            entropy=self.ent_coef,
         )

@@ -35,7 +35,7 @@ __all__ = [
 FORMATS = ("png", "svg", "pdf")
 INK, FAINT, PAPER = "#1b1b1b", "#767676", "#ffffff"
 DARK = {INK: "#e6e6e6", FAINT: "#9d9d9d", PAPER: "#131416"}
-"""What becomes of these colours on a dark page; all others are seen on both."""
+"""Colours that take the place of these on a dark page; all others are seen on both."""
 
 COLORS = (INK, "#1f77c0", "#d55e00", "#009e73", "#c2569b", "#8b6ad8", "#a8791c", "#0f95a8")
 STYLES = ("-", "--", ":", "-.")

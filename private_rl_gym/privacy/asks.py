@@ -144,6 +144,7 @@ class Objective(Ask):
         ratio: How far the probability of an action may move, as in PPO.
         critic: ``[parameter]``, the value network that the baseline is added to; empty for none.
         mixing: lambda of generalized advantage estimation, where there is a critic.
+        entropy: Weight of the policy's entropy, which is added to the objective at each of her steps.
     """
 
     baseline: NDArray[np.float64]
@@ -156,6 +157,7 @@ class Objective(Ask):
     ratio: float = 0.2
     critic: NDArray[np.float64] | None = None
     mixing: float = 1.0
+    entropy: float = 0.0
 
     @classmethod
     def plain(cls, horizon: int) -> Objective:
@@ -170,8 +172,8 @@ class Objective(Ask):
             raise ValueError(f"baseline has shape {baseline.shape}: give one value for each of the {horizon} stages.")
         numbers = {name: float(getattr(self, name)) for name in _NUMBERS}
         for name, value in numbers.items():
-            if not (math.isfinite(value) and value > 0.0):
-                raise ValueError(f"{name} is {value}: it is a number above 0.")
+            if not (math.isfinite(value) and (value > 0.0 or (name == "entropy" and value == 0.0))):
+                raise ValueError(f"{name} is {value}: it is a number above 0{', or 0' * (name == 'entropy')}.")
         for name in ("discount", "mixing"):
             if numbers[name] > 1.0:
                 raise ValueError(f"{name} is {numbers[name]}: it is at most 1.")
@@ -203,7 +205,7 @@ class Objective(Ask):
         return cls(arrays["baseline"], shares=shares, local_steps=steps, critic=arrays["critic"], **numbers)
 
 
-_NUMBERS = ("reach", "clip", "discount", "local_rate", "ratio", "mixing")
+_NUMBERS = ("reach", "clip", "discount", "local_rate", "ratio", "mixing", "entropy")
 
 
 def _norm(shares: tuple[float, ...]) -> float:

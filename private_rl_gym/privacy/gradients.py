@@ -38,6 +38,9 @@ SLACK = 1.0 + 1e-9
 RANGES = 2.0 ** np.arange(-16, 32)
 """Lower ends of the classes in which users report the range of their returns; the first class has no lower end."""
 
+TINY = 1e-300
+"""The least probability whose logarithm is taken."""
+
 CLASSES = len(RANGES)
 LOWEST = -16
 
@@ -148,7 +151,7 @@ class Gradients(Statistic):
         asked = ask if isinstance(ask, Objective) else Objective.plain(self.horizon)
         network = self.network
         critic = np.zeros(0) if asked.critic is None else asked.critic
-        local = asked.local_steps, asked.local_rate, asked.ratio
+        local = asked.local_steps, asked.local_rate, asked.ratio, asked.entropy
         advantage = asked.discount, asked.mixing, asked.reach, asked.clip
         added = np.zeros_like(sums)
         _add_users(
@@ -205,7 +208,7 @@ def _add_users(
     episodes: Any,  # inputs [user, h, i], actions [user, h, k], rewards [user, h], lengths [user]
     baseline: Any,  # [h]
     about: Any,  # discount, mixing, reach, clip
-    local: Any,  # steps, rate, ratio
+    local: Any,  # steps, rate, ratio, weight of entropy
     shares: Any,
     stages: Any,
     sums: Any,
@@ -256,8 +259,8 @@ def _add_users(
                 gradient[:] = 0.0
                 point = theta if step == 0 else theta + moved
                 _differentiate(
-                    point, shape, inputs[user], actions[user], advantages, length, before, step == 0, local[2],
-                    units, slopes, spare, gradient,
+                    point, shape, inputs[user], actions[user], advantages, length, before, step == 0,
+                    local[2], local[3], units, slopes, spare, gradient,
                 )  # fmt: skip
                 norm = np.sqrt((gradient * gradient).sum())
                 pace = 1.0 if local[0] == 1 else local[1] / max(norm, 1e-12)
@@ -321,12 +324,16 @@ def _differentiate(
     before: Any,  # [h], log probabilities under the policy that was run
     first: Any,  # whether theta is that policy
     ratio: float,
+    entropy: float,
     units: Any,
     slopes: Any,
     spare: Any,
     gradient: Any,
 ) -> None:
-    """Add the gradient of PPO's clipped objective over one episode; at the policy that was run, the policy gradient."""
+    """Add the gradient of PPO's clipped objective, and of entropy, over one episode.
+
+    At the policy that was run, this is the policy gradient.
+    """
     widths, relu, choices = shape
     outputs = widths[-1]
     top, log_stds = widths.sum() - outputs, len(theta) - outputs
@@ -358,7 +365,7 @@ def _differentiate(
             moved = np.exp(min(chance - before[h], 50.0))
             outside = moved > 1.0 + ratio if weight > 0.0 else moved < 1.0 - ratio
             weight = 0.0 if outside else weight * moved
-        if weight == 0.0:
+        if weight == 0.0 and entropy == 0.0:
             continue
         if len(choices) == 0:
             for k in range(outputs):
@@ -366,12 +373,18 @@ def _differentiate(
                 off = (actions[h, k] - units[top + k]) / np.exp(log_std)
                 slopes[k] = weight * off / np.exp(log_std)
                 if log_std == theta[log_stds + k]:
-                    gradient[log_stds + k] += weight * (off * off - 1.0)
+                    gradient[log_stds + k] += weight * (off * off - 1.0) + entropy
         else:
             at = 0
             for k in range(len(choices)):
+                spread = 0.0
+                if entropy > 0.0:
+                    for j in range(choices[k]):
+                        spread -= slopes[at + j] * np.log(max(slopes[at + j], TINY))
                 for j in range(choices[k]):
-                    hit = 1.0 if j == int(actions[h, k]) else 0.0
-                    slopes[at + j] = weight * (hit - slopes[at + j])
+                    hit, p = (1.0 if j == int(actions[h, k]) else 0.0), slopes[at + j]
+                    slopes[at + j] = weight * (hit - p)
+                    if entropy > 0.0:
+                        slopes[at + j] -= entropy * p * (np.log(max(p, TINY)) + spread)
                 at += choices[k]
         add_slope(theta, widths, relu, units, slopes, spare, gradient)

@@ -190,6 +190,16 @@ def test_callbacks_and_evaluation_work_as_with_their_own(kind, tmp_path):
 
 
 @every_agent
+def test_the_weight_of_entropy_reaches_users_and_is_saved(kind, tmp_path):
+    agent = kind("MlpPolicy", jdp(), ent_coef=0.25, batch_size=30).learn(600 * 40)
+    assert agent.request().entropy == 0.25
+    agent.save(tmp_path / "agent.zip")
+    assert kind.load(tmp_path / "agent.zip").ent_coef == 0.25
+    with pytest.raises(ValueError, match=r"ent_coef is -1\.0: it lies between 0 and inf"):
+        kind("MlpPolicy", None, ent_coef=-1.0)
+
+
+@every_agent
 def test_layers_are_asked_for_in_their_words(kind):
     board = OpenBillboard(cart(), users=100)
     agent = kind("MlpPolicy", board, policy_kwargs={"net_arch": [8, 4], "activation_fn": torch.nn.ReLU}, batch_size=30)

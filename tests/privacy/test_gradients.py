@@ -54,7 +54,7 @@ def vector(statistic, users, ask):
 # The gradient --------------------------------------------------------------------------------------------------------
 
 
-def log_chance(network, theta, inputs, actions):
+def log_chance_and_entropy(network, theta, inputs, actions):
     """The log probability of one action, by torch."""
     at, z, widths = 0, inputs, network.widths
     for layer, (rows, columns) in enumerate(itertools.pairwise(widths)):
@@ -63,12 +63,14 @@ def log_chance(network, theta, inputs, actions):
             z = torch.relu(z) if network.relu else torch.tanh(z)
         at += (rows + 1) * columns
     if network.continuous:
-        return torch.distributions.Normal(z, theta[at:].exp(), validate_args=False).log_prob(actions).sum()
-    parts = zip(torch.split(z, list(network.choices)), actions, strict=True)
-    return sum((torch.log_softmax(part, 0) * (torch.arange(len(part)) == a)).sum() for part, a in parts)
+        law = torch.distributions.Normal(z, theta[at:].exp(), validate_args=False)
+        return torch.stack([law.log_prob(actions).sum(), law.entropy().sum()])
+    logs = [torch.log_softmax(part, 0) for part in torch.split(z, list(network.choices))]
+    chosen = sum((log * (torch.arange(len(log)) == a)).sum() for log, a in zip(logs, actions, strict=True))
+    return torch.stack([chosen, sum(-(log.exp() * log).sum() for log in logs)])
 
 
-def by_torch(network, users, baseline, reach, discount):
+def by_torch(network, users, baseline, reach, discount, entropy):
     """The gradient of every user, vectorised over users by torch.func."""
     advantages = np.zeros((len(users), H))
     for user in range(len(users)):
@@ -76,24 +78,26 @@ def by_torch(network, users, baseline, reach, discount):
         for h in range(users.lengths[user] - 1, -1, -1):
             ahead = users.rewards[user, h] + discount * ahead
             advantages[user, h] = np.clip((ahead - baseline[h]) / reach, -1.0, 1.0)
+    weights = np.stack([advantages, entropy * (np.arange(H) < users.lengths[:, None])], axis=-1)  # [user, h, 2]
     actions = torch.tensor(users.actions if network.continuous else users.actions.astype(np.int64))
 
-    def objective(theta, inputs, actions, advantages):
-        chances = torch.stack([log_chance(network, theta, inputs[h], actions[h]) for h in range(H)])
-        return (advantages * chances).sum()
+    def objective(theta, inputs, actions, weights):
+        parts = torch.stack([log_chance_and_entropy(network, theta, inputs[h], actions[h]) for h in range(H)])
+        return (weights * parts).sum()
 
     gradient = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0, 0))
     theta = torch.tensor(users.policy.parameters.copy())
-    return gradient(theta, torch.tensor(users.inputs), actions, torch.tensor(advantages)).numpy()
+    return gradient(theta, torch.tensor(users.inputs), actions, torch.tensor(weights)).numpy()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("entropy", [0.0, 0.3])
 @every_network
-def test_the_closed_form_is_what_torch_differentiates(network):
+def test_the_closed_form_is_what_torch_differentiates(network, entropy):
     statistic, users = Gradients(network, H), episodes(network)
     baseline = np.linspace(0.5, -0.5, H)
-    ask = asked(statistic, baseline=baseline, reach=3.0, clip=1000.0, discount=0.9, shares=GRADIENT)
-    wanted = by_torch(network, users, baseline, 3.0, 0.9)
+    ask = asked(statistic, baseline=baseline, reach=3.0, clip=1000.0, discount=0.9, shares=GRADIENT, entropy=entropy)
+    wanted = by_torch(network, users, baseline, 3.0, 0.9, entropy)
     for user in range(len(users)):
         found = 1000.0 * vector(statistic, users.part(user, user + 1), ask)[: network.size]
         assert np.allclose(found, wanted[user], atol=1000.0 * GRID + 1e-5)
@@ -479,6 +483,8 @@ def test_bad_input_gets_a_sentence(build, kind, sentence):
         ({"shares": (-0.5, 0.0, 0.0, 0.0)}, "0 or more"),
         ({"shares": (np.nan, 0.0, 0.0, 0.0)}, "0 or more"),
         ({"local_steps": 0}, "local_steps is 0"),
+        ({"entropy": -0.1}, "entropy is -0.1: it is a number above 0, or 0"),
+        ({"entropy": np.inf}, "entropy is inf"),
         ({"critic": np.zeros(5)}, "critic has 5 parameters: the value network here has 0"),
     ],
 )
