@@ -58,7 +58,8 @@ class DPPolicyGradient(NetworkAgent):
         policy: ``"MlpPolicy"``.
         env: A boundary, an environment, the id of one, or a ``VecEnv`` of one of these.
         learning_rate: Length of a step where users agree: the mean of their clipped gradients, in units of the clip, is
-            multiplied by it. A number, or a schedule as in Stable-Baselines3.
+            multiplied by it, and for actions that are numbers by their standard deviation. A number, or a schedule as
+            in Stable-Baselines3.
         batch_size: Users in a batch; by default what noise and the number of parameters ask for.
         gamma: Factor on rewards for each further step.
         clip: Norm to which a user's gradient is clipped, where returns are in units of their range.
@@ -157,7 +158,7 @@ class DPPolicyGradient(NetworkAgent):
             if shares[0] > 0.0:
                 mean = release.gradient / (shares[0] * users)  # the number of users is public; that of steps is not
                 velocity = self.momentum * velocity + (1.0 - self.momentum) * mean
-                theta = theta + self.pace(self.learning_rate, left) * velocity
+                theta = theta + self.pace(self.learning_rate, left) * network.stride(theta) * velocity
             if shares[3] > 0.0:
                 noise = release.noise_std["critic"] * math.sqrt(len(critic)) / (shares[3] * users)
                 critic = critic + min(1.0, CRITIC_NOISE / max(noise, 1e-12)) * release.critic / (shares[3] * users)

@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import as_array, positive_integer, read_only
 from private_rl_gym.planning.compiled import compiled
 
-__all__ = ["Episodes", "Layers", "Network", "NetworkPolicy", "add_slope", "forward"]
+__all__ = ["LEAST", "MOST", "Episodes", "Layers", "Network", "NetworkPolicy", "add_slope", "forward"]
 
 ACTIVATIONS = ("tanh", "relu")
+
+LEAST, MOST = -2.0, 2.0
+"""Bounds on the logarithm of an action's standard deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,15 @@ class Network:
         halved = critic.copy()
         halved[-int((widths[-2] + 1) * widths[-1]) :] /= 2.0
         return halved
+
+    def stride(self, parameters: NDArray[np.float64]) -> float:
+        """How far a step may go, relative to one at the start: as far as actions vary; choices vary by themselves.
+
+        A step of the same length turns a policy over whose actions hardly vary any more.
+        """
+        if not self.continuous:
+            return 1.0
+        return math.exp(np.clip(parameters[-self.continuous :], LEAST, MOST).mean())
 
     def draws(self, rng: np.random.Generator, users: int, horizon: int) -> NDArray[np.float64]:
         """Random numbers ``[user, h, i]`` that actions are made with, as many whatever users do."""
@@ -356,7 +368,7 @@ def _choose(
         forward(theta, widths, relu, inputs[row], units)
         if len(choices) == 0:
             for k in range(outputs):
-                std = 0.0 if likeliest else np.exp(min(max(theta[log_stds + k], -2.0), 2.0))
+                std = 0.0 if likeliest else np.exp(min(max(theta[log_stds + k], LEAST), MOST))
                 actions[row, k] = units[first + k] + std * draws[row, k]
             continue
         at = first

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
-from private_rl_gym.planning.network import Episodes, Network, add_slope, forward
+from private_rl_gym.planning.network import LEAST, MOST, Episodes, Network, add_slope, forward
 from private_rl_gym.privacy.asks import Ask, Objective
 from private_rl_gym.privacy.errors import ErrorLaw
 from private_rl_gym.privacy.noise import NoiseSource
@@ -342,7 +342,7 @@ def _differentiate(
         chance = 0.0
         if len(choices) == 0:
             for k in range(outputs):
-                log_std = min(max(theta[log_stds + k], -2.0), 2.0)
+                log_std = min(max(theta[log_stds + k], LEAST), MOST)
                 chance -= 0.5 * ((actions[h, k] - units[top + k]) / np.exp(log_std)) ** 2 + log_std
         else:
             at = top
@@ -369,7 +369,7 @@ def _differentiate(
             continue
         if len(choices) == 0:
             for k in range(outputs):
-                log_std = min(max(theta[log_stds + k], -2.0), 2.0)
+                log_std = min(max(theta[log_stds + k], LEAST), MOST)
                 off = (actions[h, k] - units[top + k]) / np.exp(log_std)
                 slopes[k] = weight * off / np.exp(log_std)
                 if log_std == theta[log_stds + k]:

@@ -189,6 +189,32 @@ def test_callbacks_and_evaluation_work_as_with_their_own(kind, tmp_path):
     assert len(list(tmp_path.glob("*.zip"))) == 3
 
 
+class Aim(gym.Env):
+    """One step of one number, which is the reward."""
+
+    observation_space, action_space = spaces.Box(-1.0, 1.0, (1,)), spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, **_):
+        super().reset(seed=seed)
+        return np.ones(1, dtype=np.float32), {}
+
+    def step(self, action):
+        return np.ones(1, dtype=np.float32), float(action[0]) - 3.0, True, False, {}
+
+
+@pytest.mark.parametrize("log_std", [0.0, -1.0, -5.0])
+def test_a_step_is_as_long_as_actions_vary(log_std):
+    """Users who say what returns are, and one step, of one user whose gradient has norm 1."""
+    board = OpenBillboard(Aim(), users=4, horizon=1)
+    agent = DPPolicyGradient("MlpPolicy", board, seed=0, batch_size=1, clip=1e-9, momentum=0.0, learning_rate=0.5)
+    start = agent.get_parameters()["policy"]["parameters"].copy()
+    start[-1] = log_std
+    agent.set_parameters({"policy": {"parameters": start}})
+    agent.learn(3)
+    moved = agent.get_parameters()["policy"]["parameters"] - start
+    assert np.linalg.norm(moved) == pytest.approx(0.5 * np.exp(max(log_std, -2.0)), rel=1e-6)
+
+
 @every_agent
 def test_the_weight_of_entropy_reaches_users_and_is_saved(kind, tmp_path):
     agent = kind("MlpPolicy", jdp(), ent_coef=0.25, batch_size=30).learn(600 * 40)
