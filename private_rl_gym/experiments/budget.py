@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.privacy.amplification import amplified_epsilon
 from private_rl_gym.privacy.calibration import allowed, calibrate
 from private_rl_gym.privacy.central import exact as no_noise
 from private_rl_gym.privacy.central import law_of
@@ -18,7 +19,7 @@ from private_rl_gym.privacy.errors import BoundedError, ErrorLaw
 from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
 from private_rl_gym.privacy.shuffled import ShuffledBits
-from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon
+from private_rl_gym.privacy.shuffling import BinarySums
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 from private_rl_gym.wrappers.boundary import SUMS
 
@@ -188,10 +189,10 @@ def _shuffled_reports(plan: Deployment, batch: int) -> Row:
 
     def noise(known: bool) -> tuple[dict[str, ErrorLaw], Statistic]:
         low, high = plan.epsilon, 20.0
-        for _ in range(30):
+        for _ in range(16):
             local = (low + high) / 2.0
             reports, _, _ = randomizer("one-step", exact, local, 0.0)
-            made = amplified_epsilon(local, batch, plan.delta, reports.variation if known else 1.0)
+            made = amplified_epsilon(local, batch, plan.delta, reports.looks if known else None)
             low, high = (local, high) if made <= plan.epsilon else (low, local)
         reports, _, _ = randomizer("one-step", exact, low, 0.0)
         return reports.errors(no_noise, plan.users), reports

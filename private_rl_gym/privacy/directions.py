@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.privacy.amplification import Looks
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError
@@ -100,10 +101,10 @@ class Cap:
         return math.sqrt((entries - 1 + along) / entries) / self.pull
 
     @property
-    def variation(self) -> float:
-        """Total variation distance between reports of opposite vectors, which are the farthest apart."""
-        inside, outside = self.densities
-        return (inside - outside) * self.size
+    def looks(self) -> Looks:
+        """What reports of opposite vectors may look like, which are the easiest to tell apart."""
+        both = max(0.0, 2.0 * self.size - 1.0)
+        return Looks.of_levels(self.epsilon, self.size - both, both)
 
     def along(self, uniform: float) -> float:
         """A draw of <u, v>, from a uniform number in [0, 1)."""
@@ -139,7 +140,7 @@ class DirectionReports(Statistic):
         self.cells, self.title, self.asks = exact.cells, exact.title, exact.asks
         self.l1 = self.l2 = math.inf  # reports are not bounded: no noise is made for sums of them
         self.parts = ()
-        self.variation = self.cap.variation
+        self.looks = self.cap.looks
 
     @property
     def exact(self) -> Statistic:

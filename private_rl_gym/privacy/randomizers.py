@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.amplification import LARGEST_LOCAL, Looks
 from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.conversion import check_budget, gaussian_mu, laplace_scale
+from private_rl_gym.privacy.conversion import check_budget, gaussian_mu, laplace_scale, pure_delta
 from private_rl_gym.privacy.errors import (
     BoundedError,
     CombinedError,
@@ -69,6 +70,11 @@ class AdditiveReports(Statistic):
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.l1, self.l2, self.parts = exact.cells, exact.l1, exact.l2, exact.parts
         self.name, self.title, self.asks = exact.name, exact.title, exact.asks
+        if (
+            law == "laplace" and exact.l1 / scale <= LARGEST_LOCAL
+        ):  # pure, and two users' reports are less far apart than their epsilon allows
+            apart = pure_delta(0.0, [(count, distance / scale) for count, distance in exact.parts])
+            self.looks = Looks.of_variation(exact.l1 / scale, apart)
 
     @property
     def exact(self) -> Statistic:
@@ -198,22 +204,11 @@ class Subsets:
         """Variance of that count, if the outcome is true."""
         return self.p * (1.0 - self.p) * self.gain**2
 
-    @property
-    def apart(self) -> tuple[float, float]:
-        """Probabilities that a set contains one of two outcomes only: the true one, or the other one."""
-        others = self.outcomes - 1
-        return self.p * (self.outcomes - self.size) / others, (1.0 - self.p) * self.size / others
-
-    def variation(self, reports: int) -> float:
-        """Total variation distance, at most, between ``reports`` reports of one user and those of another."""
-        right, wrong = self.apart
-        masses = np.array([wrong, 1.0 - right - wrong, right])
-        chances = np.ones(1)
-        for _ in range(reports):
-            chances = np.convolve(chances, masses)
-        net = np.arange(-reports, reports + 1)
-        ahead = net > 0
-        return float(-(chances[ahead] * np.expm1(-self.epsilon * net[ahead])).sum())
+    def looks(self, reports: int) -> Looks:
+        """What ``reports`` independent reports of a user may look like, beside those of another with other outcomes."""
+        k, size = self.outcomes, self.size
+        alone, both = size * (k - size) / (k * (k - 1)), size * (size - 1) / (k * (k - 1))
+        return Looks.of_levels(self.epsilon, alone, both, reports)
 
 
 class SubsetReports(TabularStatistic):
@@ -239,7 +234,7 @@ class SubsetReports(TabularStatistic):
         self.cells = self.horizon * self._outcomes
         stages = 1 if one_step else self.horizon
         self.l1, self.l2, self.parts = 2.0 * stages, math.sqrt(2.0 * stages), ((2 * stages, 1.0),)
-        self.variation = self.subsets.variation(stages)
+        self.looks = self.subsets.looks(stages)
         self.tallies = self.horizon  # reports of each stage; which stage says nothing about a user
 
     @property

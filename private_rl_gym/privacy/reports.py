@@ -248,13 +248,11 @@ class LocalReports(Reports):
         epsilon: Budget of a user.
     """
 
-    variation: float
-
     def __init__(self, exact: Reports, epsilon: float) -> None:
         super().__init__(exact.horizon, exact.n_states, exact.n_actions, staged=exact.staged)
         self._exact, self.name, self.title, self.asks = exact, exact.name, exact.title, exact.asks
         self.subsets = Subsets.best(self.cells + 1, epsilon)
-        self.variation, self.gain = self.subsets.variation(1), self.subsets.gain
+        self.looks, self.gain = self.subsets.looks(1), self.subsets.gain
         self.tallies = 1  # sets: everyone who came sends one
 
     @property

@@ -2,7 +2,7 @@
 
 Every user sends, for each counter, her own bit and some noise bits, each as a message of its own. The shuffler permutes
 the messages of a counter, so that they reveal only their sum: that of users' own bits, plus a binomial number.
-Proofs: docs/proofs/shuffled-bits.md, docs/proofs/shuffle-amplification.md.
+Proof: docs/proofs/shuffled-bits.md.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 __all__ = [
     "BinarySums",
     "NoiseBits",
-    "amplified_epsilon",
-    "closed_form_epsilon",
-    "numerical_delta",
     "send_and_shuffle",
     "shuffled_delta",
     "shuffled_epsilon",
@@ -209,83 +206,6 @@ def _least(epsilon_at: Callable[[float], float], epsilon: float, guess: float, m
         if not low < x < high:  # a step beyond what is known
             x = math.sqrt(low * high) if low > 0.0 and high < math.inf else (high / 1.5 if low == 0.0 else low * 1.5)
     return high
-
-
-# Amplification: shuffling what users have noised themselves ----------------------------------------------------------
-
-
-def amplified_epsilon(local: float, users: int, delta: float, variation: float = 1.0) -> float:
-    """The epsilon of ``users`` shuffled reports, each of which is ``local``-LDP: the better of two bounds.
-
-    ``variation`` is the largest total variation distance between reports of two users, where it is known.
-    """
-    if local > 20.0:  # then hardly anyone is a clone, whatever the batch
-        return local
-    variation = min(variation, math.tanh(local / 2.0))  # no local report is farther apart
-    return min(local, closed_form_epsilon(local, users, delta), _numerical_epsilon(local, users, delta, variation))
-
-
-def closed_form_epsilon(local: float, users: int, delta: float) -> float:
-    """Feldman, McMillan and Talwar 2021, theorem 3.1; the local epsilon where it does not apply."""
-    if users < 2 or local > math.log(users / (16.0 * math.log(2.0 / delta))):
-        return local
-    grown = math.exp(local)
-    inner = 8.0 * math.sqrt(grown * math.log(4.0 / delta) / users) + 8.0 * grown / users
-    return min(local, math.log1p(math.tanh(local / 2.0) * inner))
-
-
-@lru_cache(maxsize=1024)
-def _numerical_epsilon(local: float, users: int, delta: float, variation: float) -> float:
-    """The least epsilon at which the numerical bound is below delta, by bisection from above."""
-    low, high = 0.0, local
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if numerical_delta(local, users, middle, variation) <= delta else (middle, high)
-    return high
-
-
-def numerical_delta(local: float, users: int, epsilon: float, variation: float) -> float:
-    """The delta of shuffled reports at ``epsilon``, by numerical evaluation of the variation-ratio reduction.
-
-    Let alpha = variation / (exp(local) - 1). Each of the other users is a clone with probability 2 alpha: she looks
-    like either version of the user who is replaced, with equal chances. The replaced user looks like one of her
-    versions with probability alpha (exp(local) + 1), and like the true one exp(local) times as often as like the other.
-    So she hides among Binomial(C, 1/2) looks, with C the number of clones. Proof: docs/proofs/shuffle-amplification.md.
-    """
-    if epsilon >= local or variation <= 0.0:
-        return 0.0
-    from scipy.stats import binom
-
-    grown, others = math.exp(local), users - 1
-    alpha = variation / (grown - 1.0)
-    clone, hidden = 2.0 * alpha, max(0.0, 1.0 - alpha * (grown + 1.0))
-    reach = 12.0 * math.sqrt(others * clone * (1.0 - clone)) + 60.0
-    low = max(0, math.floor(others * clone - reach))
-    high = min(others, math.ceil(others * clone + reach))
-    total = np.arange(low, high + 2)  # clones, and the replaced user if she looks like a version
-    with_her = binom.pmf(total - 1, others, clone)  # she looks like a version
-    without = binom.pmf(total, others, clone) * hidden
-    t = np.maximum(total, 1)
-    # Of these t users, a look like her first version. In the two worlds the law at a is binomial(a) times
-    #   without + 2 with_her alpha (grown a + t - a) / t,   without + 2 with_her alpha (a + grown (t - a)) / t,
-    # and their ratio rises in a: the best event is all a above a threshold.
-    e, pull = math.exp(epsilon), 2.0 * alpha * with_her / t
-    slope = pull * (grown - 1.0) * (1.0 + e)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        threshold = (without * (e - 1.0) + pull * t * (e * grown - 1.0)) / slope
-    least = np.where(slope > 0.0, np.minimum(np.floor(threshold) + 1.0, total + 1.0), total + 1.0)
-    best = np.zeros(len(total))
-    for at in (least - 1.0, least, least + 1.0):  # rounding may miss the threshold by one
-        above = binom.sf(at - 1, total, 0.5)
-        one_less = binom.sf(at - 2, total - 1, 0.5)  # she looks like her first version
-        one_other = binom.sf(at - 1, total - 1, 0.5)  # she looks like her second
-        first = without * above + alpha * with_her * (grown * one_less + one_other)
-        second = without * above + alpha * with_her * (one_less + grown * one_other)
-        best = np.maximum(best, first - e * second)
-    inside = float(best[total >= 1].sum())
-    # Mass outside the range counts in full; a little is added for rounding errors.
-    seen = float(binom.pmf(np.arange(low, high + 1), others, clone).sum())
-    return inside * (1.0 + 1e-9) + max(0.0, 1.0 - seen) + 1e-14
 
 
 # Messages, one by one ------------------------------------------------------------------------------------------------

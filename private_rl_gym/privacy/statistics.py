@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.amplification import Looks
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.errors import CombinedError, ErrorLaw
 from private_rl_gym.privacy.noise import Noises, NoiseSource
@@ -90,8 +91,8 @@ class Statistic(ABC):
     parts: tuple[tuple[int, float], ...]
     l1: float
     l2: float
-    variation: float = 1.0
-    """Largest total variation distance between the laws of two users' vectors, where users randomize them; else 1."""
+    looks: Looks | None = None
+    """What is known of reports beyond their epsilon, where users randomize their vectors; it amplifies shuffling."""
     gain: float = 1.0
     """The factor by which noise on a cell is larger in the sums that are made of it, where users randomize vectors."""
 

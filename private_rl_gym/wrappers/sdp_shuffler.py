@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.privacy.amplification import amplified_epsilon, closed_form_epsilon
 from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.errors import BoundedError
@@ -21,7 +22,7 @@ from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
 from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.privacy.shuffled import PooledBits, ShuffledBatches, ShuffledBits
-from private_rl_gym.privacy.shuffling import BinarySums, amplified_epsilon, closed_form_epsilon, send_and_shuffle
+from private_rl_gym.privacy.shuffling import BinarySums, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.summing import exact_statistic, uses_printed_constants
@@ -262,12 +263,12 @@ class SDPShuffler(Boundary):
             raise ValueError(f"smallest_batch is {least}: batches have {whole} users, by batch_size= and users=.")
         self._least = least
         self.statistic = inner.as_inner(statistic)
-        local, variation = inner.guarantee, self.statistic.variation
+        local = inner.guarantee
         if local.delta > 0.0:
             mechanism = "shuffled reports; no amplification is claimed for reports with a delta"
             self._promised = Guarantee(TrustModel.SDP, local.epsilon, local.delta, self.users, mechanism)
             return
-        amplified = amplified_epsilon(local.epsilon, least, delta, variation)
+        amplified = amplified_epsilon(local.epsilon, least, delta, self.statistic.looks)
         closed = closed_form_epsilon(local.epsilon, least, delta)
         mechanism = f"reports of epsilon = {plain_number(local.epsilon)} each, shuffled in batches of {least} or more"
         note = f"amplification: closed form {closed:.3g}, numerical bound {amplified:.3g}"

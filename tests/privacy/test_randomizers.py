@@ -38,9 +38,12 @@ def test_another_outcome_costs_exactly_epsilon(epsilon, one_step):
         law.append(np.array(list(chances.values())))
     for one, other in itertools.permutations(law, 2):
         assert math.log((one / other).max()) * (1 if one_step else H) == pytest.approx(epsilon)
-    assert subsets.variation(1) == pytest.approx(0.5 * np.abs(law[0] - law[1]).sum())
-    joint = [functools.reduce(np.multiply.outer, [one] * 2).ravel() for one in law[:2]]
-    assert subsets.variation(2) == pytest.approx(0.5 * np.abs(joint[0] - joint[1]).sum())
+    for reports in (1, 2):
+        joint = [functools.reduce(np.multiply.outer, [one] * reports).ravel() for one in law[:2]]
+        looks = subsets.looks(reports)
+        assert np.abs(looks.first - looks.second).sum() == pytest.approx(np.abs(joint[0] - joint[1]).sum())
+        least = functools.reduce(np.multiply.outer, [np.minimum.reduce(law)] * reports)
+        assert looks.blanket.sum() <= least.sum() * (1 + 1e-12)  # what all users' reports have in common
 
 
 @pytest.mark.parametrize("outcomes", [3, 17, 145, 10_001])

@@ -6,8 +6,8 @@ import pytest
 
 from private_rl_gym.agents import DPUCBVI, UCBVI
 from private_rl_gym.privacy import NoiseSource
+from private_rl_gym.privacy.amplification import amplified_epsilon
 from private_rl_gym.privacy.randomizers import Subsets
-from private_rl_gym.privacy.shuffling import amplified_epsilon
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import A, H, S, river, same_release
 
@@ -202,7 +202,7 @@ def test_planned_drop_outs_cost_noise():
 
 def amplified(users):
     """Of one-step reports with epsilon = 2 from the river."""
-    return amplified_epsilon(2.0, users, 1e-6, Subsets.best(2 * S * A * S + 1, 2.0).variation(1))
+    return amplified_epsilon(2.0, users, 1e-6, Subsets.best(2 * S * A * S + 1, 2.0).looks(1))
 
 
 def test_shuffling_amplifies_local_reports():

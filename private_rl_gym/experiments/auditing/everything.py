@@ -89,6 +89,12 @@ CASES: dict[str, dict[str, Any]] = {
     "jdp around ldp": {**_jdp(_DELTA), "inside": ("ldp", {})},
     "jdp around ldp, Laplace": {**_jdp(0.0), "inside": ("ldp", {"randomizer": "laplace"})},
     "sdp around ldp": {"boundary": ("sdp", {"epsilon": None}), "inside": ("ldp", {})},
+    "sdp around ldp, unary": {
+        "boundary": ("sdp", {"epsilon": None}),
+        "inside": ("ldp", {"randomizer": "unary"}),
+        "horizon": 2,
+    },
+    "sdp around ldp, Laplace": {"boundary": ("sdp", {"epsilon": None}), "inside": ("ldp", {"randomizer": "laplace"})},
     "ldp at every step": {"boundary": ("per-step", {})},
     "jdp, DP-UCBVI": {**_jdp(_DELTA), "agent": ("DPUCBVI", {}), "attacks": ("black-box",)},
     "jdp, PUCB": {**_jdp(0.0), "agent": ("PUCB", {}), "attacks": ("black-box",)},
