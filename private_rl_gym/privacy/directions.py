@@ -102,7 +102,7 @@ class Cap:
 
     @property
     def looks(self) -> Looks:
-        """What reports of opposite vectors may look like, which are the easiest to tell apart."""
+        """The looks of reports of opposite vectors, which are the easiest to tell apart."""
         both = max(0.0, 2.0 * self.size - 1.0)
         return Looks.of_levels(self.epsilon, self.size - both, both)
 

@@ -24,7 +24,7 @@ class AdditiveNoise:
     Attributes:
         matrix: ``[release, draw]``.
         scale: Scale of one draw, in real units.
-        law: ``"laplace"`` or ``"gaussian"``.
+        law: ``"laplace"``, ``"gaussian"``, or ``"bits"`` for a binomial law with that standard deviation.
     """
 
     matrix: NDArray[np.float64]

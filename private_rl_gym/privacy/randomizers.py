@@ -205,7 +205,7 @@ class Subsets:
         return self.p * (1.0 - self.p) * self.gain**2
 
     def looks(self, reports: int) -> Looks:
-        """What ``reports`` independent reports of a user may look like, beside those of another with other outcomes."""
+        """The looks of ``reports`` independent reports of a user, beside those of another with other outcomes."""
         k, size = self.outcomes, self.size
         alone, both = size * (k - size) / (k * (k - 1)), size * (size - 1) / (k * (k - 1))
         return Looks.of_levels(self.epsilon, alone, both, reports)

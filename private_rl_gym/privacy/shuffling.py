@@ -21,6 +21,8 @@ from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 __all__ = [
     "BinarySums",
     "NoiseBits",
+    "check_bits",
+    "least_number",
     "send_and_shuffle",
     "shuffled_delta",
     "shuffled_epsilon",
@@ -64,13 +66,7 @@ class BinarySums:
         dropout: float = 0.0,
     ) -> None:
         check_budget(epsilon, delta)
-        if delta < LEAST_DELTA:
-            raise ValueError(
-                f"delta is {delta:g}: noise bits run out at some number, and what that costs is computed to "
-                f"{LEAST_DELTA:g}. Give a delta of that or more."
-            )
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout is {dropout}: the share of a batch that may vanish lies in [0, 1).")
+        check_bits(delta, dropout)
         self.moved, self.epsilon, self.delta, self.dropout, self.paper = moved, epsilon, delta, dropout, paper
         if paper:
             self.tau = 96.0 * math.log(2.0 / delta) / (epsilon / (3.0 * horizon)) ** 2
@@ -106,6 +102,17 @@ class BinarySums:
 
     def _cost(self, bits: NoiseBits, sent: int) -> float:
         return shuffled_epsilon(sent * bits.each, bits.bias, self.moved, self.delta)
+
+
+def check_bits(delta: float, dropout: float) -> None:
+    """Refuse a delta that noise bits cannot keep, and a share of users that is none."""
+    if delta < LEAST_DELTA:
+        raise ValueError(
+            f"delta is {delta:g}: noise bits run out at some number, and what that costs is computed to "
+            f"{LEAST_DELTA:g}. Give a delta of that or more."
+        )
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout is {dropout}: the share of a batch that may vanish lies in [0, 1).")
 
 
 # Privacy of binomial noise --------------------------------------------------------------------------------------------
@@ -165,7 +172,7 @@ def _least_fair_bits(moved: int, epsilon: float, delta: float) -> int:
     if guess > MOST_BITS:
         raise _too_many_bits(epsilon, guess)
 
-    return math.ceil(_least(lambda bits: shuffled_epsilon(math.ceil(bits), 0.5, moved, delta), epsilon, guess))
+    return math.ceil(least_number(lambda bits: shuffled_epsilon(math.ceil(bits), 0.5, moved, delta), epsilon, guess))
 
 
 def _too_many_bits(epsilon: float, bits: float) -> ValueError:
@@ -180,10 +187,10 @@ def _least_bias(bits: int, moved: int, epsilon: float, delta: float) -> float:
     fair = _least_fair_bits(moved, epsilon, delta)
     # The bias whose variance is that of the least fair bits: p (1 - p) N = M / 4.
     guess = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - fair / bits)))
-    return _least(lambda bias: shuffled_epsilon(bits, bias, moved, delta), epsilon, guess, 0.5)
+    return least_number(lambda bias: shuffled_epsilon(bits, bias, moved, delta), epsilon, guess, 0.5)
 
 
-def _least(epsilon_at: Callable[[float], float], epsilon: float, guess: float, most: float = math.inf) -> float:
+def least_number(epsilon_at: Callable[[float], float], epsilon: float, guess: float, most: float = math.inf) -> float:
     """A number with at most this epsilon, and at most 4 / 10,000 less, or the least to a thousandth if there is none.
 
     ``most`` has at most this epsilon, and larger numbers have less. Secants in logarithms find it in a few steps: an
@@ -212,12 +219,14 @@ def _least(epsilon_at: Callable[[float], float], epsilon: float, guess: float, m
 
 
 def send_and_shuffle(
-    held: NDArray[np.int64],  # [user, counter], the bits that users hold
+    held: NDArray[np.int64],  # [user, counter], how many of a user's own bits are set
     bits: NoiseBits,
     rng: np.random.Generator,
+    own: int = 1,
 ) -> NDArray[np.int8]:  # [counter, message]
-    """Every message of a batch as the analyst sees it: by counter, in random order."""
+    """Every message of a batch as the analyst sees it: by counter, in random order; each user has ``own`` own bits."""
     users, counters = held.shape
+    said = held.T[:, :, None] > np.arange(own)
     noise = rng.random((counters, users, bits.each)) < bits.bias
-    messages = np.concatenate([held.T[:, :, None], noise], axis=2).astype(np.int8).reshape(counters, -1)
+    messages = np.concatenate([said, noise], axis=2).astype(np.int8).reshape(counters, -1)
     return np.asarray(rng.permuted(messages, axis=1))

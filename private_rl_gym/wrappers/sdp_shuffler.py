@@ -18,14 +18,16 @@ from private_rl_gym.privacy.asks import Ask, Wanted
 from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.errors import BoundedError
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel, plain_number
-from private_rl_gym.privacy.noise import NoiseBitsOfBatches, Noises, NoiseSource
+from private_rl_gym.privacy.moments import LinearMoments
+from private_rl_gym.privacy.noise import AdditiveNoise, NoiseBitsOfBatches, Noises, NoiseSource
 from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.reports import Reports
 from private_rl_gym.privacy.shuffled import PooledBits, ShuffledBatches, ShuffledBits
+from private_rl_gym.privacy.shuffled_moments import ShuffledMoments, VectorSums
 from private_rl_gym.privacy.shuffling import BinarySums, send_and_shuffle
 from private_rl_gym.privacy.statistics import Noise
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.summing import exact_statistic, uses_printed_constants
+from private_rl_gym.wrappers.summing import StatisticChoice, exact_statistic, uses_printed_constants
 
 __all__ = ["SDPShuffler"]
 
@@ -44,9 +46,10 @@ class SDPShuffler(Boundary):
 
     Privacy:
         (epsilon, delta)-shuffle differential privacy under replacing one user: the messages of her batch, in random
-        order, are (epsilon, delta)-DP (docs/proofs/shuffled-bits.md), and no other batch depends on her
-        (docs/proofs/batched.md). Around ``LDPUserSide`` no noise is added: shuffling amplifies the privacy of the
-        users' own noise (docs/proofs/shuffle-amplification.md), and the ledger states both guarantees.
+        order, are (epsilon, delta)-DP (docs/proofs/shuffled-bits.md; of moments docs/proofs/shuffled-vectors.md), and
+        no other batch depends on her (docs/proofs/batched.md). Around ``LDPUserSide`` no noise is added: shuffling
+        amplifies the privacy of the users' own noise (docs/proofs/shuffle-amplification.md), and the ledger states both
+        guarantees.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -65,8 +68,9 @@ class SDPShuffler(Boundary):
         epsilon: For a user's whole episode. Around ``LDPUserSide`` it follows from the epsilon there.
         delta: Above 0. Around ``LDPUserSide``, 1e-6 by default.
         users: The number of users that may come; by default any number.
-        statistic: The kind of sums: ``"tabular"`` counts, ``"reports"`` of single steps, or ``"staged-reports"`` with
-            their stages; around ``LDPUserSide``, what users report there. By default the kind that the agent needs.
+        statistic: The kind of sums: ``"tabular"`` counts, ``"reports"`` of single steps, ``"staged-reports"`` with
+            their stages, or ``"linear"`` moments (or ``LinearFeatures``), each entry of which is many bits; around
+            ``LDPUserSide``, what users report there. By default the kind that the agent needs.
         batch_size: Number of users in a batch.
         smallest_batch: Around ``LDPUserSide``, the smallest number of reports that are ever shuffled together; the
             guarantee is computed for it. By default ``batch_size``. A smaller number leaves room for ``publish`` and
@@ -101,7 +105,7 @@ class SDPShuffler(Boundary):
         delta: float | None = None,
         users: int | None = None,
         *,
-        statistic: Literal["tabular", "reports", "staged-reports"] | None = None,
+        statistic: StatisticChoice | None = None,
         batch_size: int = 1000,
         smallest_batch: int | None = None,
         calibration: Literal["exact", "paper"] = "exact",
@@ -196,10 +200,13 @@ class SDPShuffler(Boundary):
             )
         elif isinstance(exact, Reports):
             self.statistic = exact
+        elif isinstance(exact, LinearMoments) and not self._paper:
+            self.statistic = ShuffledMoments(exact.features, population.horizon)
         else:
             raise ValueError(
-                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts, 'reports' and "
-                "'staged-reports' itself. Put it around LDPUserSide, whose reports may be of any kind."
+                f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts, 'reports', "
+                "'staged-reports' and, with calibration='exact', 'linear' moments itself. Put it around LDPUserSide, "
+                "whose reports may be of any kind."
             )
         self._budget = float(epsilon), float(delta)
         self._protocol = self._protocol_for(self.statistic)
@@ -216,7 +223,8 @@ class SDPShuffler(Boundary):
         )
         if self._by_message:
             sizes = (1, self.batch_size, 2 * self.batch_size)
-            most = max(users * (1.0 + self._protocol.noise_bits(users).each) for users in sizes) * self.statistic.cells
+            own = self._own_bits
+            most = max(users * (own + self._protocol.noise_bits(users).each) for users in sizes) * self.statistic.cells
             if most > MOST_MESSAGES:
                 raise ValueError(
                     f"A batch would be {most:.2g} messages, too many to make one by one: take simulation='aggregate', "
@@ -225,6 +233,11 @@ class SDPShuffler(Boundary):
 
     def _protocol_for(self, statistic: Any) -> BinarySums:
         """The protocol for users whose bits are these; if they were asked for more reports, they need more noise."""
+        if isinstance(statistic, ShuffledMoments):
+            if 0 not in self._protocols:
+                reach, most = statistic.reach, statistic.most
+                self._protocols[0] = VectorSums(reach, most, *self._budget, dropout=self._dropout)
+            return self._protocols[0]
         if statistic.moved not in self._protocols:
             self._protocols[statistic.moved] = self.binary_sums(
                 statistic.moved,
@@ -234,6 +247,11 @@ class SDPShuffler(Boundary):
                 dropout=self._dropout,
             )
         return self._protocols[statistic.moved]
+
+    @property
+    def _own_bits(self) -> int:
+        """Number of bits in which a user says one entry: one, where entries are bits."""
+        return self.statistic.own_bits if isinstance(self.statistic, ShuffledMoments) else 1
 
     @property
     def _printed(self) -> str:
@@ -322,8 +340,10 @@ class SDPShuffler(Boundary):
         if self._by_message:
             if len(self._held) != sent:
                 raise RuntimeError("Messages of this batch are missing: nothing is published.")
-            messages = send_and_shuffle(np.array(self._held), bits, self._shuffler.generator)
-            mixed = messages.sum(axis=1, dtype=np.int64)
+            least = self.statistic.span if isinstance(self.statistic, ShuffledMoments) else 0
+            held = np.array(self._held) + least  # how many of her own bits are set
+            messages = send_and_shuffle(held, bits, self._shuffler.generator, self._own_bits)
+            mixed = messages.sum(axis=1, dtype=np.int64) - sent * least
             self._held.clear()
         else:
             mixed = sums[:cells] + self._shuffler.generator.binomial(sent * bits.each, bits.bias, cells)
@@ -336,7 +356,8 @@ class SDPShuffler(Boundary):
         """The noise of the users' bits, as in a large batch; around reports, that of the reports."""
         if self._protocol is None:
             return super().expected_noise(users, ask)
-        return 0.5 * math.sqrt(self._protocol_of(self.statistic.checked(ask)).tau)
+        noise = 0.5 * math.sqrt(self._protocol_of(self.statistic.checked(ask)).tau)
+        return noise * float(self.statistic.grid_range[1])
 
     def _protocol_of(self, ask: Ask | None) -> BinarySums:
         """The protocol for users who are all asked this."""
@@ -357,6 +378,9 @@ class SDPShuffler(Boundary):
             return super().noises(batches)
         protocol = self._protocol_of(self.ask)
         of_batches = [(size, protocol.noise_bits(size)) for size in batches]
+        if isinstance(self.statistic, ShuffledMoments):  # so many bits that a linear score is the best one
+            spread = [math.sqrt(bits.variance(size)) * self.statistic.grid_range[1] for size, bits in of_batches]
+            return [AdditiveNoise(np.tril(np.ones((len(spread), 1)) * spread), 1.0, "bits")]
         return [NoiseBitsOfBatches(tuple((size * bits.each, bits.bias) for size, bits in of_batches))]
 
     @property

@@ -223,7 +223,7 @@ def _boundary(choice: Choice, kind: Any, env: gym.Env[Any, Any], users: int, see
     large = usual is not None and usual.default > 1  # batches, of which a stream of few users has none
     if large:
         options["batch_size"] = max(1, min(options.get("batch_size", -(-users // 2)), users))
-    if statistic != "tabular" and not isinstance(env, Boundary) and (statistic.endswith("reports") or not large):
+    if statistic != "tabular" and not isinstance(env, Boundary):
         options["statistic"] = statistic_there(statistic, env)
     if entry.takes("seed"):
         options["seed"] = seed

@@ -66,6 +66,7 @@ CASES: dict[str, dict[str, Any]] = {
     "ldp, printed constants": _ldp(randomizer="laplace", calibration="paper"),
     "ldp, moments": {**_ldp(), "statistic": "linear", "horizon": 2},
     "sdp, delta 0.01": {"boundary": ("sdp", {"delta": 0.01})},
+    "sdp, moments": {"boundary": ("sdp", {"delta": _DELTA}), "statistic": "linear", "horizon": 2},
     "sdp, messages": {"boundary": ("sdp", {"delta": 0.01, "simulation": "messages"})},
     "sdp, printed constants": {"boundary": ("sdp", {"delta": _DELTA, "calibration": "paper"})},
     **{
