@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2_contingency
 
+from private_rl_gym.privacy.batches import number_of_batches
 from private_rl_gym.privacy.shuffling import (
     BinarySums,
     NoiseBits,
@@ -152,6 +153,28 @@ def test_the_papers_constants_cost_what_is_stated_for_any_number_of_users(horizo
         sent = protocol.sure(users)
         true = shuffled_epsilon(sent * bits.each, bits.bias, 3 * horizon, DELTA)
         assert true <= protocol.true_epsilon
+
+
+def test_batches_that_grow_have_less_noise_than_concurrent_ones():
+    """The figures of docs/boundaries/sdp-shuffler.md: why a user is in one batch, and not in one of each length."""
+    users, first = 50_000, 100
+    releases = number_of_batches(users, first)
+    levels = releases.bit_length()
+    assert (releases, levels) == (500, 9)
+    alone = BinarySums(40, 1.0, DELTA).tau
+    assert BinarySums(40 * levels, 1.0, DELTA).tau == pytest.approx(levels * alone, rel=0.01)  # L batches, L times
+    after = np.arange(1, releases + 1)
+    ones = np.array([number.bit_count() for number in after.tolist()])
+
+    def mean(variances):
+        return math.sqrt(np.mean(variances) * alone / 4)
+
+    assert mean(after) == pytest.approx(598, rel=0.01)
+    assert mean(levels * ones) == pytest.approx(239, rel=0.01)
+    last = math.sqrt(number_of_batches(users, first, 0.25) * alone / 4)  # the largest of all
+    assert last < 200 < mean(levels * ones)
+    few = np.arange(1, 11)
+    assert mean([4 * number.bit_count() for number in few.tolist()]) > mean(few)  # of ten releases
 
 
 @pytest.mark.parametrize(
