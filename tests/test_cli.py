@@ -12,7 +12,7 @@ from private_rl_gym.experiments.budget import Deployment, budget
 from private_rl_gym.planning import LinearFeatures
 from private_rl_gym.privacy import TrustModel, gaussian_mu
 from private_rl_gym.privacy.counting import COUNTING
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
 from tests.wrappers.stacks import A, H, S, river
 
 PLAN = ["budget", "--horizon", "20", "--states", "6", "--actions", "2", "--epsilon", "1"]
@@ -184,9 +184,22 @@ def test_rows_of_linear_moments_are_what_boundaries_do(counting, delta):
     assert row.rewards_std == pytest.approx(noise["vector_r"])
 
 
+def test_the_row_of_shuffled_moments_is_what_the_shuffler_does():
+    env = gymnasium.make("PrivateRL/RiverSwimMixture-v0", horizon=4)
+    features = env.unwrapped.mixture.features
+    plan = Deployment(60, 4, features.n_states, features.n_actions, 1.0, 1e-6, 20, features=features)
+    row = next(row for row in budget(plan) if row.model == "SDP")
+    board = SDPShuffler(env, 1.0, 1e-6, 60, statistic="linear", batch_size=60)
+    board.serve([1] * features.n_states, 60)
+    noise = board.release.noise_std
+    assert (row.visits_std, row.transitions_std) == pytest.approx((noise["gram_p"], noise["vector_p"]))
+    assert row.rewards_std == pytest.approx(noise["vector_r"])
+
+
 def test_a_table_of_linear_moments_says_what_its_columns_are():
     done = run(*PLAN, "--users", "50000", "--delta", "1e-6", "--linear")
     assert done.exit_code == 0
     assert all(part in done.output for part in ("gram", "phi V", "LinOpt's constants"))
-    assert "shuffled" not in done.output
+    assert "shuffled bits" in done.output
+    assert "shuffled reports" not in done.output
     assert run(*PLAN, "--users", "9", "--states", "60", "--linear").exit_code == 2

@@ -19,6 +19,7 @@ from private_rl_gym.privacy.errors import BoundedError, ErrorLaw
 from private_rl_gym.privacy.moments import LinearMoments
 from private_rl_gym.privacy.randomizers import AdditiveReports, SubsetReports, randomizer
 from private_rl_gym.privacy.shuffled import ShuffledBits
+from private_rl_gym.privacy.shuffled_moments import ShuffledMoments, VectorSums
 from private_rl_gym.privacy.shuffling import BinarySums
 from private_rl_gym.privacy.statistics import Statistic, TabularCounts
 from private_rl_gym.wrappers.boundary import SUMS
@@ -106,6 +107,7 @@ def budget(plan: Deployment) -> Iterator[Row]:
         yield from (_local(plan, name) for name in ("one-step", "unary"))
     elif plan.delta > 0.0:
         yield _central(plan, "binary-tree", "gaussian", plan.delta, paper=True)
+        yield _shuffled_moments(plan, max(plan.batch_size, min(plan.users, 1000)))
     if plan.delta > 0.0:
         yield _local(plan, "gaussian")
     yield _local(plan, "laplace")
@@ -181,6 +183,17 @@ def _shuffled_bits(plan: Deployment, batch: int, *, paper: bool) -> Row:
     name = "SDP-PE's constants" if paper else "shuffled bits"
     spent = protocol.true_epsilon, plan.delta
     return _row(plan, "SDP", f"{name}, batches of {batch}", spent, errors, _memory(statistic))
+
+
+def _shuffled_moments(plan: Deployment, batch: int) -> Row:
+    """Linear moments as shuffled bits."""
+    assert plan.features is not None  # noqa: S101 - the caller has looked
+    statistic = ShuffledMoments(plan.features, plan.horizon)
+    protocol = VectorSums(statistic.reach, statistic.most, plan.epsilon, plan.delta)
+    variance = max(1, plan.users // batch) * protocol.noise_bits(batch).variance(batch)
+    errors = statistic.errors(lambda grid: BoundedError(variance * grid**2, grid), plan.users)
+    spent = protocol.true_epsilon, plan.delta
+    return _row(plan, "SDP", f"shuffled bits, batches of {batch}", spent, errors, _memory(statistic))
 
 
 def _shuffled_reports(plan: Deployment, batch: int) -> Row:
