@@ -251,6 +251,7 @@ def main() -> None:
     parser.add_argument("--goal", type=float, help="print the steps until an evaluation is at least this")
     parser.add_argument("--signal", action="store_true", help="print how large gradients are before learning")
     parser.add_argument("--draw", type=Path, help="draw the curves of these environments")
+    parser.add_argument("--at", nargs="*", type=float, help="draw these epsilons alone")
     given = parser.parse_args()
     classic.register()
     records = [json.loads(line) for line in given.records.open()] if given.records.exists() else []
@@ -264,7 +265,7 @@ def main() -> None:
         for env_id in given.envs:
             print(signal(env_id, given.horizon))
     if given.draw:
-        draw(plain, given.envs, given.agent, given.draw)
+        draw([r for r in plain if not given.at or r["epsilon"] in given.at], given.envs, given.agent, given.draw)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class Network:
         return halved
 
     def stride(self, parameters: NDArray[np.float64]) -> float:
-        """How far a step may go, relative to one at the start: as far as actions vary; choices vary by themselves.
+        """Length of a step, relative to one at the start: as long as actions vary; choices vary by themselves.
 
         A step of the same length turns a policy over whose actions hardly vary any more.
         """
