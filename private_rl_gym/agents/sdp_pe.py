@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch, BatchedAgent
+from private_rl_gym.agents.elimination import ModelInterval, WeightedSums, starts_of
 from private_rl_gym.agents.optimism import Constants, check_constants, check_multiplier
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
@@ -21,13 +22,20 @@ from private_rl_gym.wrappers.boundary import Boundary
 
 __all__ = ["APEVE", "SDPPE"]
 
+MIXING = 0.3
+"""Practical share of the users who run policies beyond the gap, in mixtures that meet it, of those who might.
+
+Without them nobody tries what only mixtures can afford; with all of them every user loses the gap.
+"""
+
 
 class SDPPE(BatchedAgent):
     """Explore with the policies that are still active, a batch at a time, and eliminate those that look bad.
 
     Bai, Talebi, Zhao, Cheng, Chen: No-regret Exploration in Shuffle Private Reinforcement Learning, algorithms 1 to 3
-    and theorem 6. Stage b has 2^b users for crude and 2^b for fine exploration, and forgets all batches before. For
-    exact sums there is ``APEVE``.
+    and theorem 6. By theory, stage b has 2^b users for crude and 2^b for fine exploration, and forgets all batches
+    before. In practice crude exploration comes once, stages grow by ``growth``, models are estimated from all batches,
+    and each policy has a width of its own. For exact sums there is ``APEVE``.
 
     Args:
         policy: ``"TabularPolicy"``.
@@ -36,12 +44,15 @@ class SDPPE(BatchedAgent):
             stage takes all who are left.
         search: ``"enumerate"`` lists all deterministic policies, as the paper does; ``"lagrangian"`` keeps the active
             set implicit, as those within the gap of the best in the last stage's model, and is polynomial.
-        constants: ``"theory"`` for the paper's gap and threshold, with its constant C = 1; ``"practical"`` for a gap of
-            2 (``gap_scale`` sqrt(H^3 S^2 A iota / L) + ``noise_scale`` H^2 S A sigma / L), where sigma is the noise in
-            a count of visits; then states and actions with fewer visits than sigma are left out.
-        gap_scale: Multiplies the sampling term of a practical gap.
-        noise_scale: Multiplies the noise term of a practical gap.
-        first_stage: The stage b to begin with; by default the first with 8 users for each stage, state and action.
+        constants: ``"theory"`` for the paper's stages, gap and threshold, with its constant C = 1; ``"practical"`` for
+            stages that remember all batches, each weighted by users / (users + noise^2). There a policy is active
+            whose value with rewards raised by a width is not below the best value with rewards lowered by it, and
+            what was seen less than its noise is unknown, and may be worth as much as anything.
+        gap_scale: Multiplies the practical width for sampling, 2 sqrt(Var(V) iota / n) + sqrt(2 iota / n).
+        noise_scale: Multiplies the practical width for noise, (H - h) sigma / n.
+        growth: Users of a practical stage, as a multiple of those of the stage before.
+        first_stage: The stage b to begin with, of 2^b users for each of its two steps; by default the first with 8
+            users for each stage, state and action in one step, by theory, or in both, in practice.
         most_policies: The largest number of policies to enumerate.
         options: ``beta`` (the paper's delta), ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
     """
@@ -52,6 +63,7 @@ class SDPPE(BatchedAgent):
         "constants",
         "gap_scale",
         "noise_scale",
+        "growth",
         "first_stage",
         "most_policies",
     )
@@ -63,8 +75,9 @@ class SDPPE(BatchedAgent):
         *,
         search: Literal["enumerate", "lagrangian"] = "lagrangian",
         constants: Constants = "practical",
-        gap_scale: float = 0.02,
-        noise_scale: float = 0.1,
+        gap_scale: float = 0.015,
+        noise_scale: float = 0.05,
+        growth: float = 1.25,
         first_stage: int | None = None,
         most_policies: int = 65_536,
         **options: Any,
@@ -74,6 +87,8 @@ class SDPPE(BatchedAgent):
         check_constants(constants)
         check_multiplier("gap_scale", gap_scale, "the gap")
         check_multiplier("noise_scale", noise_scale, "the gap's term for noise", zero=True)
+        if not 1.0 <= growth < math.inf:
+            raise ValueError(f"growth is {growth}: stages that shrink never end; take 1, or more.")
         if first_stage is not None:
             first_stage = positive_integer(first_stage, "first_stage", "the stage to begin with")
         self.search, self.constants, self.first_stage, self.most_policies = (
@@ -82,36 +97,78 @@ class SDPPE(BatchedAgent):
             first_stage,
             most_policies,
         )
-        self.gap_scale, self.noise_scale = gap_scale, noise_scale
+        self.gap_scale, self.noise_scale, self.growth = gap_scale, noise_scale, growth
         super().__init__(policy, env, **options)
 
     # Algorithm 1: stages ---------------------------------------------------------------------------------------------
 
     def batches(self) -> Generator[Batch, Release, Policy]:
-        """Explore with active policies, estimate, eliminate; then repeat with twice as many users."""
+        """Explore with active policies, estimate, eliminate; then repeat with more users."""
         H, S, A = self._board.sizes
-        self.active = Everyone(H, S, A, self.most_policies) if self.search == "enumerate" else NearBest()
+        theory = self.constants == "theory"
+        everyone = self.search == "enumerate"
+        self.active = Everyone(H, S, A, self.most_policies) if everyone else NearBest(mixing=1.0 if theory else MIXING)
         self._gap = math.inf
         self._deploy: Policy | None = None
-        b = math.ceil(math.log2(8 * H * S * A)) if self.first_stage is None else self.first_stage
-        left, refined = self.known_users, None  # the model of the last stage
-        self.refined: EstimatedModel | None = None
+        self.refined: EstimatedModel | None = None  # the model of the last stage
         self.rare: NDArray[np.bool_] = np.zeros((H, S, A, S), dtype=bool)  # W
+        b = self.first_stage
+        if b is None:
+            b = max(1, math.ceil(math.log2(8 * H * S * A)) - (not theory))
         self._warn_if_nothing_will_be_eliminated(b)
+        yield from self._printed_stages(b) if theory else self._practical_stages(b)
+        assert self._deploy is not None  # noqa: S101 - there was a stage
+        return self._deploy
+
+    def _printed_stages(self, b: int) -> Generator[Batch, Release, None]:
+        """Algorithm 1: each stage forgets those before, and has twice as many users."""
+        left, refined = self.known_users, None
         while left is None or left > 0:
             self._stage, L = b, 2**b
             last = left is not None and left < 4 * L  # fewer than 2 L would be left, too few for the next
             crude_users, fine_users = (left // 2, left - left // 2) if last and left is not None else (L, L)
             crude, self.rare = yield from self._explore_crudely(crude_users, refined)
             refined, self._gap = yield from self._explore_finely(fine_users, crude, refined, self.rare)
-            self.refined = refined
-            if isinstance(self.active, Everyone):
-                self.active.eliminate(refined, self._gap)
-            self._deploy = self._policy_of(self.active.best(refined)[0])
+            self._eliminate(refined, refined)
             left = None if left is None else left - crude_users - fine_users
             b += 1
-        assert self._deploy is not None  # noqa: S101 - there was a stage
-        return self._deploy
+
+    def _practical_stages(self, b: int) -> Generator[Batch, Release, None]:
+        """All batches count, and crude exploration comes once, layer by layer, in the first half of the first stage."""
+        H, S, A = self._board.sizes
+        left, L = self.known_users, 2 ** (b + 1)
+        sums, judging = WeightedSums.nothing(H, S, A), EstimatedModel.unknown(H, S, A)
+        self._stage = b
+        while left is None or left > 0:
+            following = math.ceil(self.growth * L)
+            users = left if left is not None and left < L + following else L
+            fine_users = users
+            if self.refined is None:
+                fine_users = users - users // 2
+                for h, count in enumerate(shares(users // 2, H)):
+                    batch = yield from self._explore(judging, [h], count)
+                    if batch is not None:
+                        sums = sums.plus(batch, self._noise(batch, "n"))
+                        judging = self._interval(sums).best
+            batch = yield from self._explore(judging, range(H), fine_users)
+            assert batch is not None  # noqa: S101 - a stage has users
+            sums = sums.plus(batch, self._noise(batch, "n"))
+            models = self._interval(sums)
+            judging = models.best
+            self._gap = max(0.0, self.active.best(models.best)[1] - self.active.best(models.worst)[1])
+            self._eliminate(models.best, models.likely)
+            left, L = None if left is None else left - users, following
+            self._stage += 1
+
+    def _interval(self, sums: WeightedSums) -> ModelInterval:
+        return ModelInterval.of(sums, self.iota, self.gap_scale, self.noise_scale)
+
+    def _eliminate(self, judging: EstimatedModel, refined: EstimatedModel) -> None:
+        """Drop the policies that are beyond the gap by one model; the best of the rest by the other is deployed."""
+        if isinstance(self.active, Everyone):
+            self.active.eliminate(judging, self._gap)
+        self.refined = refined
+        self._deploy = self._policy_of(self.active.best(refined)[0])
 
     # Algorithm 2: crude exploration ----------------------------------------------------------------------------------
 
@@ -127,7 +184,7 @@ class SDPPE(BatchedAgent):
             batch = yield from self._explore(model, [h], count)
             if batch is None:
                 continue
-            starts += _starts(batch)
+            starts += starts_of(batch)
             crude = crude.starting(simplex(starts))
             rare[h] = self._estimate(crude, batch, h, None)
         return crude, rare
@@ -154,7 +211,7 @@ class SDPPE(BatchedAgent):
         H, S, A = self._board.sizes
         batch = yield from self._explore(self._judging(crude, refined, H), range(H), users)
         assert batch is not None  # noqa: S101 - a stage has users
-        estimated = EstimatedModel.empty(H, S, A).starting(simplex(_starts(batch)))
+        estimated = EstimatedModel.empty(H, S, A).starting(simplex(starts_of(batch)))
         for h in range(H):
             self._estimate(estimated, batch, h, rare[h])
         return estimated, self._width(batch, users)
@@ -192,7 +249,7 @@ class SDPPE(BatchedAgent):
 
     def _error(self, batch: Release) -> float:
         """E of the paper; the projection assumes that counts are within E / 4."""
-        return 4.0 * batch.error_bound(self.beta) if self.constants == "theory" else 0.0
+        return 4.0 * batch.error_bound(self.beta)
 
     def _noise(self, batch: Release, family: str) -> float:
         """The standard deviation of the noise in a count."""
@@ -214,36 +271,27 @@ class SDPPE(BatchedAgent):
         S = batch.n.shape[1]
         E = self._error(batch)
         m, n = (array[0] for array in project_counts(batch.m[h : h + 1], batch.n[h : h + 1], E))
-        if self.constants == "practical":  # cells with hardly any visits
-            rare = np.broadcast_to((n < max(1.0, self._noise(batch, "n")))[..., None], m.shape)
-        elif known_rare is None:  # C_1 = 6; without noise the sampling error asks for as much
-            rare = m < 6.0 * max(E, 1.0) * self.horizon**2 * self.iota
-        else:
-            rare = known_rare
+        few = 6.0 * max(E, 1.0) * self.horizon**2 * self.iota  # C_1 = 6; without noise sampling asks for as much
+        rare = m < few if known_rare is None else known_rare
         P = np.where(rare, 0.0, m / np.maximum(n, 1e-9)[..., None])
         model.transitions[h, :S, :, :S] = P
         model.transitions[h, :S, :, S] = np.maximum(0.0, 1.0 - P.sum(axis=-1))
         model.transitions[h, S, :, S] = 1.0
-        rewards = np.clip(batch.r[h] / np.maximum(n, 1.0), 0.0, 1.0)
-        if self.constants == "practical":  # of hardly any visits they are noise; algorithm 3 estimates them all
-            rewards = np.where(rare.all(axis=-1), 0.0, rewards)
-        model.rewards[h, :S] = rewards
+        model.rewards[h, :S] = np.clip(batch.r[h] / np.maximum(n, 1.0), 0.0, 1.0)
         return rare
 
     def _width(self, batch: Release, users: int) -> float:
         """The largest gap to the best value at which a policy stays active: line 9 of algorithm 1."""
         H, S, A = self._board.sizes
         L = max(users, 1)
-        sampling = math.sqrt(H**3 * S**2 * A * self.iota / L)
-        if self.constants == "theory":
-            privacy: float = S**3 * A**2 * H**5 * self._error(batch) * self.iota / L
-            return 2.0 * (H * sampling + privacy)
-        noise: float = H**2 * S * A * self._noise(batch, "n") / L
-        return 2.0 * (self.gap_scale * sampling + self.noise_scale * noise)
+        sampling = math.sqrt(H**5 * S**2 * A * self.iota / L)
+        privacy: float = S**3 * A**2 * H**5 * self._error(batch) * self.iota / L
+        return 2.0 * (sampling + privacy)
 
     def _warn_if_nothing_will_be_eliminated(self, stage: int) -> None:
         users = self.known_users
-        if users and users < 4 * 2**stage and not self._board.release.users:
+        enough = 4 if self.constants == "theory" else 2 * (1 + self.growth)
+        if users and users < enough * 2**stage and not self._board.release.users:
             warnings.warn(
                 f"{users} users are coming, and a first stage takes {2**stage} for each of its two "
                 "steps: nothing will be eliminated. Serve more users, or begin with a smaller first_stage=.",
@@ -263,8 +311,8 @@ class SDPPE(BatchedAgent):
 class APEVE(SDPPE):
     """The non-private algorithm behind SDPPE: the same elimination, for exact counts.
 
-    Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022. Its stages double
-    as SDPPE's do, so that both can be compared; stage k of that paper has about K^(1 - 2^-k) users.
+    Qiao, Yin, Min, Wang: Sample-Efficient Reinforcement Learning with loglog(T) Switching Cost, 2022. Its stages are
+    SDPPE's, so that both can be compared; stage k of that paper has about K^(1 - 2^-k) users.
     """
 
     private = False
@@ -278,11 +326,3 @@ class APEVE(SDPPE):
         """Zero, as for the error."""
         del batch, family
         return 0.0
-
-
-def _starts(batch: Release) -> NDArray[np.float64]:
-    """The number of users of a batch who started in each state, and, last, the number of all its users."""
-    seen = batch.n[0].sum(axis=-1)
-    if batch.absorbing is not None:  # where episodes end, none begins
-        seen[batch.absorbing] = 0.0
-    return np.append(seen, batch.users)

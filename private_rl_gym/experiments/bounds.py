@@ -23,6 +23,7 @@ __all__ = [
     "dp_ucbvi_regret",
     "dp_ucbvi_regret_of_error",
     "ldp_obi_regret",
+    "ldp_regret_lower_bound",
     "ldp_ucrl_vtr_lower_bound",
     "ldp_ucrl_vtr_regret",
     "linopt_po_regret",
@@ -194,6 +195,16 @@ def private_ucbpo_regret(
 def ldp_obi_regret(horizon: int, n_states: int, n_actions: int, users: int, epsilon: float) -> float:
     """LDP-OBI in DP-UCBVI's table 1, up to logarithms, for stages that differ: as Private-UCB-PO under LDP."""
     return private_ucbpo_regret(horizon, n_states, n_actions, users, epsilon, local=True)
+
+
+def ldp_regret_lower_bound(horizon: int, n_states: int, n_actions: int, users: int, epsilon: float) -> float:
+    """LDP-OBI's paper (Garcelon et al.), up to constants, for learners under epsilon-LDP.
+
+    H sqrt(S A K) / min(e^epsilon - 1, 1): local privacy costs a factor 1 / epsilon, not a term.
+    """
+    _positive(epsilon=epsilon)
+    factor = math.expm1(epsilon) if epsilon < 1.0 else 1.0
+    return horizon * math.sqrt(n_states * n_actions * users) / min(factor, 1.0)
 
 
 def _hoeffding(

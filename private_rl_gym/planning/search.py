@@ -65,14 +65,20 @@ class PolicyMixture:
 class NearBest:
     """Policies whose value in a model is within ``gap`` of the best: searched by backward induction.
 
-    The most visiting one maximises visits + lambda value, for the least lambda at which its value is large enough. If
-    no single policy meets the bound exactly, two policies on its two sides are mixed.
+    The most visiting one maximises visits + lambda value, for the least lambda at which its value is large enough.
+
+    Args:
+        mixing: Users who run the policy beyond the bound where two policies on its two sides are mixed, because no
+            single one meets it exactly: a share of those who might. With 0 all run one that is active itself.
     """
+
+    def __init__(self, *, mixing: float = 1.0) -> None:
+        self.mixing = mixing
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float) -> list[PolicyMixture]:
         """The most visiting policies for every (s, a) of the problem at stage ``layer``, state by state."""
         P, r, d = model.transitions, model.rewards, model.initial
-        firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap)
+        firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap, self.mixing)
         return [
             PolicyMixture(firsts[i][:, :-1], seconds[i][:, :-1], float(shares[i]), float(visits[i]))
             for i in range(len(shares))
@@ -126,7 +132,11 @@ class Everyone:
         return np.asarray(V @ model.initial).reshape(self.active.shape)
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float = 0.0) -> list[PolicyMixture]:
-        """The most visiting policy for every (s, a) at stage ``layer``, state by state; ``eliminate`` used the gap."""
+        """The most visiting policy for every (s, a) at stage ``layer``, state by state; ``eliminate`` used the gap.
+
+        Of those that visit equally often, the one with the largest value: what comes after the visit is no matter to
+        exploration, and is to the user.
+        """
         del gap
         S, A, count = self.n_states, self.n_actions, len(self.rules)
         reach = model.initial[None]  # [beginning, s]
@@ -135,19 +145,18 @@ class Everyone:
             onwards = np.einsum("bs,rst->brt", reach[:, :S], step)
             onwards[..., S] += reach[:, None, S]
             reach = onwards.reshape(-1, S + 1)
-        ends = self.active.reshape(len(reach), count, -1)
-        any_end = ends.any(axis=2)  # [beginning, rule]
+        values = np.where(self.active, self.values(model), -np.inf).reshape(len(reach), count, -1)
+        ends, worth = values.argmax(axis=2), values.max(axis=2)  # [beginning, rule]
+        any_end = worth > -np.inf
         mixtures = []
         for s in range(S):
             for a in range(A):
                 fits = any_end & (self.rules[:, s] == a)
                 visits = np.where(fits, reach[:, s, None], -1.0)
-                place = int(np.argmax(visits))
+                place = int(np.argmax(np.where(fits, visits + 1e-9 * worth, -np.inf)))
                 if visits.flat[place] < 0.0:  # nobody who is active does a there
-                    place = int(np.argmax(any_end))
-                beginning, rule = divmod(place, count)
-                number = place * ends.shape[2] + int(np.argmax(ends[beginning, rule]))
-                table = self.table(number)
+                    place = int(np.argmax(worth))
+                table = self.table(place * values.shape[2] + int(ends.flat[place]))
                 mixtures.append(PolicyMixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
         return mixtures
 
@@ -219,7 +228,7 @@ def _worth(P: Any, r: Any, d: Any, actions: Any, layer: int, s0: int, a0: int) -
 
 
 @compiled
-def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
+def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float, mixing: float) -> Any:
     """The most visiting mixtures for all (s, a) of a stage, under value >= best - gap."""
     H, S, A = r.shape
     pairs = (S - 1) * A
@@ -250,6 +259,7 @@ def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float) -> Any:
             else:
                 low, visits, value = middle, now_visits, now_value
                 firsts[pair] = trial
-        shares[pair] = min(1.0, max(0.0, (other_value - least) / max(other_value - value, 1e-300)))
+        share = (other_value - least) / max(other_value - value, 1e-300)
+        shares[pair] = mixing * min(1.0, max(0.0, share))
         mixed_visits[pair] = shares[pair] * visits + (1.0 - shares[pair]) * other_visits
     return firsts, seconds, shares, mixed_visits

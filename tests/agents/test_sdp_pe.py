@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import APEVE, SDPPE
+from private_rl_gym.agents.elimination import ModelInterval, WeightedSums
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
@@ -55,8 +56,38 @@ def test_every_user_is_in_one_batch_of_the_agent(users, first):
 def test_stages_are_those_of_the_paper():
     """2^b for crude exploration, layer by layer, and as many at once for fine exploration; then the next stage."""
     board = open_board(garnet(horizon=2, n_states=2), 8 + 8 + 16 + 16)
-    _, batches = run(APEVE("TabularPolicy", board, seed=0, first_stage=3))
+    _, batches = run(APEVE("TabularPolicy", board, seed=0, first_stage=3, constants="theory"))
     assert batches.tolist() == [4, 4, 8, 8, 8, 16]
+
+
+def test_practical_stages_explore_crudely_once_and_grow_slowly():
+    """8 users crudely, layer by layer, and 8 finely; then 20, then 25; the last stage takes the rest."""
+    board = open_board(garnet(horizon=2, n_states=2), 16 + 20 + 25 + 32 + 39)
+    _, batches = run(APEVE("TabularPolicy", board, seed=0, first_stage=3))
+    assert batches.tolist() == [4, 4, 8, 20, 25, 32 + 39]
+
+
+@pytest.mark.slow
+def test_stages_that_remember_lose_half_of_what_stages_that_forget_lose():
+    """In the mean over six instances that are not the grid's; forgetting is what theory prints, with its own widths."""
+    lost = {}
+    for forget in (False, True):
+        lost[forget] = 0.0
+        for seed in range(1, 7):
+            env = garnet(instance_seed=seed)
+            env.unwrapped.reset(seed=seed)
+            agent = SDPPE("TabularPolicy", sdp(env, 50_000), seed=seed)
+            if forget:
+                agent._interval = lambda _, agent=agent: SDPPE._interval(agent, _last(agent))
+                agent.prepare()
+            lost[forget] += run(agent)[0].sum()
+    assert lost[False] < 0.5 * lost[True]
+
+
+def _last(agent):
+    """The sums of the newest batch alone."""
+    batch = agent._received[-1]
+    return WeightedSums.nothing(*agent.board.sizes).plus(batch, batch.noise_std["n"])
 
 
 @pytest.mark.slow
@@ -113,8 +144,9 @@ def test_regret_per_user_falls_towards_zero(make, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [open_board, sdp])
-def test_both_searches_have_about_the_same_regret(make):
-    """Within 25 %, in the mean over instances of at most 4,096 policies."""
+def test_both_searches_have_regret_of_the_same_order(make):
+    """In the mean over instances of at most 4,096 policies: 2,300 listed and 900 searched around exact sums, 1,700 and
+    4,200 behind a shuffler. What is listed is dropped for ever, and what is searched pays for mixtures."""
     total = {}
     for search in ("enumerate", "lagrangian"):
         total[search] = 0.0
@@ -124,7 +156,7 @@ def test_both_searches_have_about_the_same_regret(make):
             gaps, _ = run(SDPPE("TabularPolicy", make(env, 60_000), search=search, seed=seed))
             total[search] += gaps.sum()
     print(make.__name__, total)
-    assert total["lagrangian"] == pytest.approx(total["enumerate"], rel=0.25)
+    assert total["enumerate"] / 3 < total["lagrangian"] < 3 * total["enumerate"]
 
 
 def test_an_early_end_is_no_start():
@@ -236,7 +268,7 @@ def test_predict_plays_the_best_that_is_known(tmp_path):
 
 @pytest.mark.filterwarnings("default:.*nothing will be eliminated")
 def test_too_few_users_are_warned_of():
-    with pytest.warns(UserWarning, match=r"500 users .* 512"):
+    with pytest.warns(UserWarning, match=r"500 users .* 256"):
         SDPPE("TabularPolicy", sdp(garnet(), 500))
 
 
@@ -258,6 +290,54 @@ def test_rewards_of_pairs_whose_successors_are_all_rare_are_estimated_as_in_algo
     lost = agent.rare.all(axis=-1)
     assert lost.any()
     assert (agent.refined.rewards[:, :2][lost] > 0).any()
+
+
+def sums_of(users, noise, seed=0):
+    """Weighted sums of two batches of users who act at random, and the model that they come from."""
+    env = garnet(instance_seed=seed)
+    env.unwrapped.reset(seed=seed)
+    board = open_board(env, 2 * users)
+    sums, rng = WeightedSums.nothing(*board.sizes), np.random.default_rng(seed)
+    for _ in range(2):
+        board.serve(np.full((5, 5, 2), 0.5), users, rng=rng)
+        board.publish()
+        sums = sums.plus(board.batch, noise)
+    return env.unwrapped.model, sums
+
+
+def test_batches_are_weighted_by_what_they_say_over_their_noise():
+    """A batch of 300 users with noise 30 has the weight 300 / (300 + 900); two of them add up."""
+    _, exact = sums_of(300, 0.0)
+    _, noisy = sums_of(300, 30.0)
+    assert exact.starts[-1] == 600
+    assert exact.variance == 0.0
+    for family in ("m", "n", "r", "starts"):
+        np.testing.assert_allclose(getattr(noisy, family), getattr(exact, family) / 4)
+    assert noisy.variance == pytest.approx(2 * (30 / 4) ** 2)
+
+
+def test_intervals_hold_the_truth_at_the_widths_of_theory_and_not_at_none():
+    """At full widths a model promises at least the best value, and at worst no more; without widths, not always."""
+    fooled, active = 0, SDPPE("TabularPolicy", open_board(garnet(), 64), first_stage=3).active
+    for seed in range(6):
+        model, sums = sums_of(400, 0.0, seed)
+        wide, none = (ModelInterval.of(sums, 10.0, scale, 0.0) for scale in (1.0, 1e-9))
+        best = model.optimal_value()
+        assert active.best(wide.worst)[1] <= best <= active.best(wide.best)[1]
+        assert wide.worst.rewards.max() <= 1.0
+        fooled += not active.best(none.worst)[1] <= best <= active.best(none.best)[1]
+    assert fooled > 0
+
+
+def test_what_was_seen_less_than_its_noise_may_be_worth_anything():
+    _, sums = sums_of(400, 200.0)
+    models = ModelInterval.of(sums, 10.0, 0.01, 0.05)
+    unknown = (models.likely.transitions[:, :5, :, 5] == 1.0) & (models.likely.rewards[:, :5] == 0.0)
+    assert unknown.any()
+    left = np.broadcast_to(np.arange(5, 0, -1.0)[:, None, None], unknown.shape)
+    np.testing.assert_array_equal(models.best.rewards[:, :5][unknown], left[unknown])
+    assert (models.worst.rewards[:, :5][unknown] == 0.0).all()
+    assert (models.best.rewards[:, :5][~unknown] >= models.worst.rewards[:, :5][~unknown]).all()
 
 
 def test_around_exact_sums_it_is_its_parent():
@@ -307,6 +387,7 @@ def test_boards_whose_batches_can_be_closed_will_do(make):
         (lambda: SDPPE("TabularPolicy", garnet(), gap_scale=0.0), "gap_scale is 0.0"),
         (lambda: SDPPE("TabularPolicy", garnet(), noise_scale=-1.0), "noise_scale is -1.0"),
         (lambda: SDPPE("TabularPolicy", garnet(), constants="x"), "constants is 'x'"),
+        (lambda: SDPPE("TabularPolicy", garnet(), growth=0.5), "growth is 0.5"),
     ],
 )
 def test_bad_input_gets_a_sentence(build, word):

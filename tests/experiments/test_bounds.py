@@ -156,6 +156,14 @@ def test_bounds_of_rivals():
         bounds.dp_se_regret((0.0,), 50, 1.0)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 10.0])
+def test_local_lower_bounds_are_below_the_local_upper_bounds(epsilon):
+    sizes = SIZES.values()
+    lower = bounds.ldp_regret_lower_bound(*sizes, epsilon)
+    assert lower <= min(bound(*sizes, epsilon) for name, bound in UPPER.items() if name.endswith("LDP"))
+    assert lower == pytest.approx(10 * math.sqrt(18 * 10_000) / min(math.exp(epsilon) - 1, 1.0))
+
+
 def test_rlsvis_theorem_at_the_best_order_is_its_corollary():
     sizes = (20, 6, 2, 50_000, 1e-5)
     assert bounds.rlsvi_epsilon(*sizes) == pytest.approx(printed_epsilon(*sizes))

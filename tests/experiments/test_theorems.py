@@ -97,3 +97,26 @@ def test_a_caption_says_what_the_paper_said_and_what_was_measured(curves):
 def test_figures_of_another_kind_are_refused(figure):
     with pytest.raises(GridError, match="it must be"):
         grid_of({**CONTENT, "figure": figure})
+
+
+TINY = {"id": "Garnet", "n_states": 2, "n_actions": 2, "horizon": 3, "branching": 2, "instance_seed": 3}
+PROMISES = {
+    "open": {"name": "open", "batch_size": 100},
+    "jdp": {"name": "jdp", "epsilon": 30.0, "delta": 1e-6, "batch_size": 100},
+    "ldp": {"name": "ldp", "epsilon": 30.0, "batch_size": 100},
+    "sdp": {"name": "sdp", "epsilon": 30.0, "delta": 1e-6, "batch_size": 20_000},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("agent", "trust"), [(agent, trust) for agent, kinds in PROVED.items() for trust in kinds])
+def test_every_learner_with_a_theorem_keeps_below_it(agent, trust):
+    """20,000 users of a tiny problem. On all but SDP-PE's bound, whoever never learns is above."""
+    boundary = PROMISES[trust] | ({"batch_size": 20_000} if agent in ("APEVE", "SDPPE") else {})
+    content = {**CONTENT, "users": 20_000, "environment": TINY, "figure": {}}
+    run = {"label": "one", "agent": agent, "boundary": boundary}
+    (curve,) = summarize((cell, run_cell(cell)) for cell in grid_of({**content, "runs": [run]}).cells)
+    upper = upper_bound(curve)
+    assert upper[-1] < (3.0 if agent in ("APEVE", "SDPPE") else curve.blind) * 20_000
+    speaks = ~np.isnan(upper)
+    assert (curve.regret[:, speaks] <= upper[speaks]).all()
