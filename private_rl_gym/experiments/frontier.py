@@ -32,6 +32,9 @@ FLAGSHIP = "FrugalUCBVI"
 POOLING = frozenset({FLAGSHIP})
 """Agents that are told that problems are stationary, and pool stages."""
 
+LINEAR = frozenset({"PrivateLinOptVI", "PrivateLinOptPO", "LDPUCRLVTR", "UCRLVTR", "OPPO"})
+"""Agents that are told the features of a mixture."""
+
 COLUMNS = 4
 """Panels in a row."""
 
@@ -103,8 +106,10 @@ def agent_of(curve: Curve) -> str:
 
 
 def knowledge_of(curve: Curve) -> str:
-    """Knowledge that an agent has of the problem: that it is stationary, or nothing."""
+    """Knowledge that an agent has of the problem: that it is stationary, the features of a mixture, or nothing."""
     agent, boundary = curve.config["agent"], curve.config["boundary"]
+    if agent["name"] in LINEAR:
+        return "features"
     told = agent.get("stationary", agent["name"] in POOLING) or boundary.get("stationary", False)
     return "stationary" if told else "nothing"
 
@@ -177,7 +182,7 @@ def _role(curve: Curve) -> str:
         return "flagship" if knowledge_of(curve) == "stationary" else "untold"
     if knowledge_of(curve) == "stationary":
         return "pooled"
-    return "printed" if curve.config["boundary"].get("calibration") == "paper" else "papers"
+    return "printed" if curve.config["boundary"].get("calibration") in ("paper", "released") else "papers"
 
 
 def _lines(curves: Iterable[Curve]) -> dict[str, list[Curve]]:
