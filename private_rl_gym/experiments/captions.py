@@ -28,11 +28,11 @@ CAPTIONS = {
 
 
 def caption_of(grid: Grid, name: str, curves: Sequence[Curve]) -> str:
-    """The caption of a figure; that of regret goes on with the paper's finding, if the grid has it, and with ours."""
+    """The caption of a figure; one of regret goes on with the paper's finding, if the grid has it, and with ours."""
     caption = CAPTIONS[name]
     if name == "regret" and grid.figure.get("bounds"):
         caption += " Dotted: upper bounds, orders with the constant 1, where they are below what can be lost at all."
-    if name == "regret" and "paper" in grid.figure:
+    if name in ("regret", "privacy", "share") and "paper" in grid.figure:
         caption += f" In the paper: {grid.figure['paper']} Here: {findings(curves)}"
     return caption
 

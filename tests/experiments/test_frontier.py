@@ -167,11 +167,13 @@ def test_a_grid_that_asks_for_another_gets_a_sentence(change, word):
 
 
 def test_the_frontier_compares_at_the_same_epsilon():
-    """Printed constants cost twice the printed epsilon, under a billboard and at home."""
+    """Printed constants cost twice the printed epsilon, under a billboard and at home; as released, 6 H a release."""
+    costs = {"paper": 2, "released": 6 * 20 * 500}
     asked = {}
     for cell in read_grid("frontier").cells:
-        printed = cell.boundary.options.get("calibration") == "paper"
+        calibration = cell.boundary.options.get("calibration")
         if cell.epsilon is not None and cell.boundary.name != "sdp":
-            asked.setdefault((cell.boundary.name, printed), set()).add(cell.epsilon * (2 if printed else 1))
+            true = round(cell.epsilon * costs.get(calibration, 1), 6)
+            asked.setdefault((cell.boundary.name, calibration == "paper"), set()).add(true)
     assert asked[("jdp", False)] == asked[("jdp", True)] == {0.5, 1.0, 2.0, 4.0, 8.0}
     assert asked[("ldp", False)] == asked[("ldp", True)] == {1.0, 2.0, 4.0}

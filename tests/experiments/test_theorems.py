@@ -89,6 +89,7 @@ def test_a_caption_says_what_the_paper_said_and_what_was_measured(curves):
     ranked = sorted(curves, key=lambda curve: curve.mean[-1])
     places = [caption.index(f"{curve.label} {curve.mean[-1]:,.0f}") for curve in ranked]
     assert places == sorted(places)
+    assert caption_of(grid_of(CONTENT), "privacy", curves).endswith(caption[caption.index("In the paper") :])
     assert "In the paper" not in caption_of(grid_of(CONTENT), "noise", curves)
     assert "epsilon = " not in findings(curves[:1])
 
