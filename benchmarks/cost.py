@@ -1,6 +1,6 @@
 """What joint privacy costs beside the same learner without it, from ten thousand users to ten million.
 
-Run with ``python benchmarks/cost.py``; a few minutes on one core. Regret in the mean over seeds, with its standard
+Run with ``python benchmarks/cost.py``; some ten minutes on one core. Regret in the mean over seeds, with its standard
 error. The first table has one problem for each number of users, HardMDP with a gap that is as hard to see in so many
 users as in any other number: there regret without privacy grows as the square root of users, which bounds are about.
 In the second the problem stays the same, and so do batches.
