@@ -21,8 +21,8 @@ from private_rl_gym.privacy.reports import LocalReports, ReportRelease
 
 __all__ = ["FrugalUCBVI"]
 
-FIRST_BATCH = 9.0
-"""Users in the first batch, for each cell and each deviation of noise (two at least)."""
+FIRST_BATCH = 12.0
+"""Users in the first batch, for each cell and each deviation of noise (one and a half at least)."""
 
 GROWTH, GROWTH_LATER, GROWTH_LOCAL = 0.25, 0.5, 0.1
 """Users in a batch, as a share of those before: while cells are unknown; later; where users add noise themselves."""
@@ -30,17 +30,23 @@ GROWTH, GROWTH_LATER, GROWTH_LOCAL = 0.25, 0.5, 0.1
 SETTLED = 6.0
 """Effective reports of a cell, at least, where all are known well enough for long batches."""
 
+RICH, HOPE = 0.02, 3.0
+"""Value, as a share of the horizon, of a policy that is good; it falls once this many first batches have come."""
+
+ENOUGH, TRIES = 0.75, 2
+"""Explorers at least, as a share of the first batch; batches after which fewer of them look for what is unknown."""
+
 LONG_BATCH = 1000
 """Users from which on a batch may ask for several reports, once no cell is unknown."""
 
 GROUPS = 8
 """Groups of explorers, who try different actions where nothing is known."""
 
-DRAWN, DRAWN_QUIET = 2, 4
-"""Groups who run the best policies of drawn models, once all cells are known, and where there is little noise."""
+DRAWN = 4
+"""Groups who run the best policies of drawn models, once all cells are known."""
 
 QUIET, QUIET_BONUS = 0.35, 0.7
-"""Doubt by noise, as a share of that by sampling, below which all users explore, and their bonus for sampling."""
+"""Doubt by noise, as a share of that by sampling, below which all explore who can, and their bonus."""
 
 STAGED = 0.2
 """Share of users who are asked for stages too, where stages may differ."""
@@ -158,22 +164,26 @@ class FrugalUCBVI(BatchedAgent):
             best = _greedy(careful_q)
             runs: list[tuple[Table, int]] = []
             explorers, drawn = users, 0
+            plans = [q]
             if past:
                 contest.judge(model, best)
-                rich = float(model.initial @ careful_v[0]) > 0.02 * H
-                if rich and self._is_quiet(model):
+                all_known = bool(model.known.all())
+                good = RICH * H * min(1.0, HOPE * first / served)  # the longer nothing is found, the less is hoped for
+                coming = 1.0 if left is None else (left - users) / left  # of those left, who profit from explorers
+                if all_known and self._is_quiet(model):
+                    contest, drawn, explorers = _Contest(), DRAWN, int(coming * users)
+                    runs = [(best, users - explorers)]
                     q, v = self._explore(model, served, QUIET_BONUS)
-                    contest, drawn = _Contest(), DRAWN_QUIET
-                elif rich:
-                    enough = first / 2.0  # users whose reports stand out of the noise
-                    tries += not model.known.all()
-                    patience = 1.0 if model.known.all() or tries <= 6 else 6.0 / tries
-                    explorers = min(users, int(patience * max(enough, self.explorers * users)))
-                    runs = contest.runs(users - explorers, max(explorers, round(enough)))
-                    if users > explorers:
-                        q, v = self._explore(model, served, self.explorers_bonus)
-                    drawn = DRAWN if model.known.all() else 0
-            runs += list(zip(self._tables(q, model, drawn), shares(explorers, GROUPS), strict=True))
+                    plans = [q]
+                elif all_known or users == left or float(model.initial @ careful_v[0]) > good:
+                    tries += not all_known
+                    share = coming if all_known or tries <= TRIES else coming * TRIES / tries
+                    explorers = min(users, int(share * max(ENOUGH * first, self.explorers * users)))
+                    runs = contest.runs(users - explorers, max(explorers, first // 2))
+                    q, v = self._explore(model, served, self.explorers_bonus)
+                    plans = [q] if all_known else [q, self._explore(model, served, self.explorers_bonus, 0.0)[0]]
+                    drawn = DRAWN if all_known else 0
+            runs += list(zip(self._tables(plans, model, drawn), shares(explorers, GROUPS), strict=True))
             runs = [(actions, count) for actions, count in runs if count]
             if not self.stationary and past and (not model.alike or staged < STAGED * (served + users)):
                 ask, staged = self._ask_for_stages(), staged + users
@@ -199,7 +209,7 @@ class FrugalUCBVI(BatchedAgent):
         _, S, A = self._board.sizes
         coming = math.inf if self.known_users is None else float(self.known_users)
         users = min(50.0, coming / 4.0)
-        while users < coming / 20.0 and users < FIRST_BATCH * S * A * max(2.0, self._noise(users)):
+        while users < coming / 20.0 and users < FIRST_BATCH * S * A * max(1.5, self._noise(users)):
             users *= 1.1
         return max(1, round(users))
 
@@ -216,21 +226,19 @@ class FrugalUCBVI(BatchedAgent):
 
     # Policies --------------------------------------------------------------------------------------------------------
 
-    def _explore(self, model: ReportedModel, served: int, by_sampling: float) -> tuple[Any, Any]:
-        """Optimistic values: unknown cells are worth as much as any could be."""
+    def _explore(self, model: ReportedModel, served: int, by_sampling: float, unknown: float = 1.0) -> tuple[Any, Any]:
+        """Optimistic values: unknown cells are worth as much as any could be, or that share of it."""
         by_noise = self.noise_bonus * (1.0 + 0.5 * max(0.0, math.log(max(served, 1) / 1000.0)))
-        return model.plan(self._board.sizes[0], by_noise, by_sampling, 1.0)
+        return model.plan(self._board.sizes[0], by_noise, by_sampling, unknown)
 
     def _is_quiet(self, model: ReportedModel) -> bool:
-        """Whether all cells are known, and noise leaves little in doubt, beside sampling, where an optimist goes."""
-        if not model.known.all():
-            return False
+        """Whether noise leaves little in doubt, beside sampling, where an optimist goes."""
         q, v = model.plan(self._board.sizes[0], self.noise_bonus, 1.0, 1.0)
         arrays = model.P, model.known, model.noise, model.n, model.initial, _greedy(q), v
         return bool(optimism(*arrays, 1.0, 0.0).sum() < QUIET * optimism(*arrays, 0.0, 1.0).sum())
 
-    def _tables(self, q: NDArray[np.float64], model: ReportedModel, drawn: int) -> list[Table]:
-        """The policy of each group: the best ones of so many drawn models, and optimistic ones.
+    def _tables(self, plans: Sequence[NDArray[np.float64]], model: ReportedModel, drawn: int) -> list[Table]:
+        """The policy of each group: the best ones of so many drawn models, and optimistic ones, by each of the plans.
 
         Among unknown actions, half of the optimistic groups persist in one.
         """
@@ -239,7 +247,7 @@ class FrugalUCBVI(BatchedAgent):
         for group in range(drawn, GROUPS):
             preferred = np.full(S, group // 2 % A) if group % 2 == 0 else self.plan_rng.integers(A, size=S)
             ties = 1e-9 * (np.arange(A) == preferred[:, None]) * ~model.known  # [g, s, a]
-            tables.append(_greedy(q + ties))
+            tables.append(_greedy(plans[(group - drawn) // 2 % len(plans)] + ties))
         return tables
 
     def _policy_of(self, actions: Table) -> Policy:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.reporting import expected_reports, expected_visits, plan, value_from_below
 from private_rl_gym.planning.search import simplex
+from private_rl_gym.planning.sparse import likely_rows
 from private_rl_gym.privacy.asks import Wanted
 from private_rl_gym.privacy.release import CERTAIN
 from private_rl_gym.privacy.reports import ReportRelease
@@ -39,6 +40,9 @@ WORTHLESS = 2.0
 
 ROUNDS = 6
 """Rounds in which weights follow from the model, and the model from weights."""
+
+OTHERS, ANYTHING, MOST_WORTH = 3.0, 0.1, 1e3
+"""In drawn models: reports like those of a state's other actions, reports of anything, and an action's most weight."""
 
 NONE = 1e-9
 """A number of reports that is as good as none."""
@@ -124,7 +128,8 @@ class Estimate:
         known = (n > 1.0) & ((n > DOUBT * deviation) | (self.known & (n > DOUBT / 8.0 * deviation)))
         n = np.maximum(n, NONE)
         raw = sums / n[..., None, None]
-        rows = _simplex_rows(raw.reshape(*shape, -1)).reshape(sums.shape)
+        scale = 1.0 / (n * np.sqrt(trust + precision))
+        rows = likely_rows(raw.reshape(*shape, -1), deviation / n, scale).reshape(sums.shape)
         rows[~known] = 0.5 / S
         effective = np.maximum(n**2 / (n + S * noise + NONE), NONE)
         sampled = np.maximum(n**2 / (sampling + NONE), NONE)
@@ -266,9 +271,13 @@ class ReportedModel:
         return q, v
 
     def drawn(self, rng: np.random.Generator) -> ReportedModel:
-        """A model drawn from what is believed: each row as if its effective reports, and one of anything, were all."""
-        model, share = copy.copy(self), 1.0 / self.P.shape[-1]
-        rows = rng.standard_gamma(self.n[..., None] * self.P + share)
+        """A model drawn from what is believed: each row as if its effective reports were all, and some of others.
+
+        These are what the other actions in its state do: a cell that was unlucky in few reports gets another chance.
+        """
+        model, worth = copy.copy(self), np.minimum(self.n, MOST_WORTH)[..., None]
+        others = (worth * self.P).sum(axis=2, keepdims=True) / worth.sum(axis=2, keepdims=True)
+        rows = rng.standard_gamma(self.n[..., None] * self.P + OTHERS * others + ANYTHING / self.P.shape[-1])
         ones, zeros = rng.standard_gamma(np.stack([self.n * self.r, self.n * (1.0 - self.r)]) + 0.5)
         model.P, model.r = rows / rows.sum(axis=-1, keepdims=True), ones / (ones + zeros)
         return model
@@ -291,11 +300,3 @@ def _starts(past: Sequence[Asked], S: int) -> NDArray[np.float64]:
         total += weight * batch.release.starts
         reports += weight * asked
     return simplex(np.append(total, max(reports, NONE)))[:-1]
-
-
-def _simplex_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:  # [..., outcome]
-    """The nearest probabilities, row by row: small false outcomes vanish."""
-    ordered = np.sort(rows, axis=-1)[..., ::-1]
-    shifts = (np.cumsum(ordered, axis=-1) - 1.0) / np.arange(1, rows.shape[-1] + 1)
-    last = (ordered > shifts).sum(axis=-1, keepdims=True) - 1
-    return np.asarray(np.maximum(rows - np.take_along_axis(shifts, last, axis=-1), 0.0))

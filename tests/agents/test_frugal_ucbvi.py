@@ -7,7 +7,7 @@ import pytest
 from private_rl_gym.agents import FrugalUCBVI
 from private_rl_gym.agents.reported_model import PRIOR, Asked, Estimate, ReportedModel
 from private_rl_gym.envs import TabularEnv, TabularModel
-from private_rl_gym.experiments.regret import learn_with_regret
+from private_rl_gym.experiments.regret import learn_with_regret, stretches
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.asks import Wanted
 from private_rl_gym.privacy.errors import NoError
@@ -58,6 +58,25 @@ def test_it_learns_at_epsilon_1_where_nobody_says_that_stages_are_alike(seed):
     share, agent = learned(river(), users=50_000, seed=seed, stationary=False)
     assert share < 0.2
     assert agent.model.alike
+
+
+def test_nobody_explores_for_users_who_never_come():
+    """The last batch, of nearly a fifth of all users, runs one policy."""
+    board = OpenBillboard(river(10), 3_000, seed=1)
+    board.unwrapped.reset(seed=2)
+    runs = list(stretches(FrugalUCBVI("TabularPolicy", board, seed=3), 3_000))
+    assert runs[-1].stop == 3_000
+    assert runs[-1].stop - runs[-1].start >= 500
+    assert max(run.stop - run.start for run in runs[:8]) < 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_cells_that_stay_unknown_do_not_keep_everyone_exploring(seed):
+    """Measured on FrozenLake, whose best value is a hundredth of the horizon: 0.18 to 0.31."""
+    lake = gym.make("PrivateRL/FrozenLake-v0", horizon=20)
+    share, _ = learned(lake, epsilon=4.0, users=50_000, seed=seed)
+    assert share < 0.4
 
 
 @pytest.mark.slow
