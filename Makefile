@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= auto
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo frontier reproduce audit test test-all lint types imports docs bench bench-peers clean
+.PHONY: help demo frontier reproduce audit test test-all floors lint types imports docs bench bench-peers clean
 
 help:  ## List the commands.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,15 @@ test-all: $(VENV)/.dev  ## Run what takes longer: learners, audits, attacks, kil
 	$(PYTEST) -m slow --durations=30 --ignore=tests/test_site.py; tests=$$?; wait $$beside && \
 	$(BIN)/python -m pytest -m slow tests/test_site.py && exit $$tests
 
+floors: .venv-floor/.made  ## Run the quick tests with the oldest versions of dependencies that are promised; Python 3.10 to 3.12.
+	.venv-floor/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+.venv-floor/.made: pyproject.toml constraints-floor.txt
+	$(PYTHON) -m venv .venv-floor
+	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-floor.txt \
+	  -e '.[dask,figures,rendering,secure,train]' hypothesis latex2mathml opendp pytest pytest-xdist
+	@touch $@
+
 lint: $(VENV)/.dev  ## Check style and formatting.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,7 +69,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) .venv-rlberry docs/_build docs/environments docs/generated docs/papers demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-floor .venv-rlberry docs/_build docs/environments docs/generated docs/papers demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

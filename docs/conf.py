@@ -24,7 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "environments/gallery.md"]
 source_suffix = {".md": "markdown"}
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

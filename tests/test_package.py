@@ -105,9 +105,23 @@ def test_the_package_imports_only_what_its_installation_brings():
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.split(".")[0])
-    foreign = imported - set(sys.stdlib_module_names) - {"private_rl_gym", "__future__"}
+    own = {"private_rl_gym", "__future__", "tomllib"}  # which came with Python 3.11; tomli is there before
+    foreign = imported - set(sys.stdlib_module_names) - own
     assert foreign - modules <= {"typing_extensions"}  # for types alone; torch brings it
     assert {"joblib", "pyarrow", "typer"} <= foreign
+
+
+def test_the_floors_that_are_tested_are_those_that_are_stated():
+    root = Path(__file__).parents[1]
+    content = (root / "pyproject.toml").read_text("utf-8")
+    stated = content[content.index("dependencies = [") : content.index("docs = [")]
+    floors = {
+        name: tuple(map(int, least.split("."))) for name, least in re.findall(r'"([a-z0-9-]+)>=([0-9.]+)', stated)
+    }
+    pinned = re.findall(r"^([a-z0-9-]+)==([0-9.]+)", (root / "constraints-floor.txt").read_text("utf-8"), re.MULTILINE)
+    tested = {name: tuple(map(int, version.split("."))) for name, version in pinned}
+    assert len(floors) > 15
+    assert {name: tested.get(name, ())[: len(least)] for name, least in floors.items()} == floors
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def audit(
     low: Low = None,
     high: High = None,
     users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
-    runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 30_000,
+    runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 4_000,
     attack: Annotated[
         list[str] | None,
         typer.Option(

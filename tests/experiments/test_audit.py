@@ -5,6 +5,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import gymnasium as gym
@@ -598,6 +601,19 @@ def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
     again = typed("--config", str(folder / "report.json"), "--out", str(tmp_path), "--json")
     told = json.loads(again.output)
     assert (told["attacks"], told["claim"], told["config"]) == (report["attacks"], report["claim"], report["config"])
+
+
+@pytest.mark.slow
+def test_the_audit_that_is_shown_first_takes_as_long_as_its_page_says(tmp_path):
+    """Processor time, which a busy machine changes little: half a minute on two cores that are free, doubled."""
+    shown = ["--boundary", "jdp", "--agent", "dpucbvi", "--epsilon", "1"]
+    command = [sys.executable, "-m", "private_rl_gym.cli", "audit", "--engine", "serial", *shown, "--out", tmp_path]
+    before = os.times()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = os.times()
+    assert done.returncode == 0, done.stderr
+    assert "Not broken" in done.stdout
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 120.0
 
 
 @pytest.mark.slow

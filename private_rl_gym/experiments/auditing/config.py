@@ -63,7 +63,7 @@ class AuditConfig:
     statistic: str = "tabular"
     horizon: int = 1
     users: int = 4
-    runs: int = 30_000
+    runs: int = 4_000
     attacks: tuple[str, ...] = ()
     neighbours: str = "searched"
     confidence: float = 0.95
