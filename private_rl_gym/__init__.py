@@ -50,7 +50,8 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS})
+    special = (name for name in globals() if name.startswith("__"))
+    return sorted({*special, *__all__, *_ROOMS})  # not what this file imports
 
 
 for _id, (_module, _family) in ENVIRONMENTS.items():

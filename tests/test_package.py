@@ -75,6 +75,8 @@ def test_dir_and_tab_know_every_name_and_every_room():
         assert set(getattr(package, "__all__", ())) <= set(dir(package)), name
     assert run("import private_rl_gym as p; print(p.agents.UCBVI.__name__)") == "UCBVI"
     assert run("import private_rl_gym.agents as a; print('UCBVI' in dir(a) and 'UCBVI' not in vars(a))") == "True"
+    shown = {name for name in dir(private_rl_gym) if not name.startswith("__")}
+    assert shown == {*rooms, "ENVIRONMENTS", "make_private"}  # and nothing that the file imports
     with pytest.raises(AttributeError, match="no attribute 'agent': there are agents, envs"):
         private_rl_gym.agent  # noqa: B018
 

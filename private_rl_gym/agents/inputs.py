@@ -24,6 +24,11 @@ def users_of(total_timesteps: Any, horizon: int) -> int:
     return math.ceil(number / horizon)
 
 
+def _counted(thing: Any, inside: Any) -> str:
+    kind = type(thing).__name__
+    return f"A {kind}" if inside is None else f"A {kind} with {len(inside)} environments in it"
+
+
 def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
     """The environment that was given by itself, by its id, or alone in a ``VecEnv``."""
     if isinstance(env, str):
@@ -33,8 +38,8 @@ def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
     inside = getattr(env, "envs", None)
     if inside is None or len(inside) != 1:
         raise TypeError(
-            f"{env!r} is not one environment: give the agent a Gymnasium environment, the id of one, or a DummyVecEnv "
-            "with one in it. Many users at a time are served by the boundary."
+            f"{_counted(env, inside)} is not one environment: give the agent a Gymnasium environment, the id of one, "
+            "or a DummyVecEnv with one in it. Many users at a time are served by the boundary."
         )
     single: gym.Env[Any, Any] = inside[0]
     return single

@@ -79,7 +79,7 @@ class Entrance(Sealed):
     """The number of tables that a user may be in."""
 
     def __init__(self, env: gym.Env[Any, Any], seed: int | None, *, secure: bool) -> None:
-        gym.Wrapper.__init__(self, env)
+        self._wrap(env)
         # One call at a time: two threads would publish the same noise on different sums.
         self._lock: threading.RLock = threading.RLock()
         self._recorder: Recorder | None = None  # of the current user of reset and step

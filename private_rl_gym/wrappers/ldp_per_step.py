@@ -92,7 +92,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             low=low,
             high=high,
         )
-        gym.Wrapper.__init__(self, env)
+        self._wrap(env)
         check_budget(epsilon, 0.0)
         for layer in layers(env):
             if hasattr(layer, "ledger"):

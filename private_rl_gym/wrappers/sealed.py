@@ -15,6 +15,15 @@ __all__ = ["Sealed"]
 class Sealed(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper that cannot be rendered, copied or pickled, and gives no access to attributes inside."""
 
+    def _wrap(self, env: Any) -> None:
+        """Wrap an environment; anything else is refused with the line to write."""
+        if not isinstance(env, gym.Env):
+            raise TypeError(
+                f"A boundary goes around one environment, and was given a {type(env).__name__}: write "
+                f"{type(self).__name__}(gym.make('PrivateRL/RiverSwim-v0'), ...)."
+            )
+        gym.Wrapper.__init__(self, env)
+
     def __str__(self) -> str:
         # Classes by their names: the text of an environment is its own, and may show the user who is in it.
         kind = type(self).__name__

@@ -7,12 +7,14 @@ import io
 import gymnasium as gym
 import numpy as np
 import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 
-from private_rl_gym import agents
+from private_rl_gym import agents, make_private
 from private_rl_gym.agents import DPPPO, DPUCBVI, UCBVI, DPPolicyGradient, FrugalUCBVI, PrivateLinOptVI
 from private_rl_gym.experiments.names import AGENTS
-from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, OpenBillboard
 
 H = 6
 
@@ -276,3 +278,17 @@ def test_agents_make_a_vec_env_of_users_with_pictures_without_a_word():
     """Warnings are errors here: a VecEnv asks for the render mode, and shows nothing."""
     agent = DPUCBVI("TabularPolicy", jdp(river(render_mode="rgb_array")))
     assert agent.get_env().render_mode is None
+
+
+@pytest.mark.parametrize("given", ["PrivateRL/RiverSwim-v0", None, "vector"])
+@pytest.mark.parametrize("kind", [JDPBillboard, OpenBillboard, LDPPerStep])
+def test_what_is_no_environment_gets_the_line_to_write(kind, given):
+    given = make_vec_env("CartPole-v1", n_envs=2) if given == "vector" else given
+    options = {JDPBillboard: {"epsilon": 1.0, "delta": 1e-6, "users": 10}, LDPPerStep: {"epsilon": 1.0}}.get(kind, {})
+    with pytest.raises(TypeError, match=rf"write {kind.__name__}\(gym\.make\("):
+        kind(given, **options)
+
+
+def test_many_environments_in_the_place_of_one_are_counted():
+    with pytest.raises(TypeError, match=r"A DummyVecEnv with 4 environments in it is not one.*served by the boundary"):
+        make_private(PPO, make_vec_env("CartPole-v1", n_envs=4), epsilon=1.0, users=100)
