@@ -190,7 +190,7 @@ def _print(
     for sentence in _answers(problem, adviser, regret, rows):
         console.print(escape(sentence), highlight=False)
     for name, advice in rows.items():
-        if advice is not None and name != "none" and advice.verdict != "hopeless":
+        if advice is not None and name != "none" and advice.verdict not in ("hopeless", "not known"):
             console.print(f"{_short(name)}, {_batches(advice)}:", **PLAIN)
             console.print(f"  {_command(problem, advice, adviser.users)}", **PLAIN)
     console.print(

@@ -87,8 +87,11 @@ def candidates(trust: str, users: int, sizes: tuple[int, int, int], *, stationar
     """The candidates of a trust model, the best bets first; of large problems those only that are quick enough."""
     work = _work(sizes)
     if trust not in TRUST:
-        yield Candidate(trust, "UCBVI", "told nothing", {}, {"batch_size": min(100, users), "growth": 0.25})
-        if work > 2 * QUICK:
+        options = {"batch_size": min(100, users), "growth": 0.25}
+        if stationary:
+            yield Candidate(trust, "UCBVI", "counts pooled", {}, options | {"stationary": True})
+        yield Candidate(trust, "UCBVI", "told nothing", {}, options)
+        if work > 10 * QUICK:  # its many plans would take the time of all
             return
     if stationary:
         yield Candidate(trust, "FrugalUCBVI", "told stationary")
@@ -166,6 +169,7 @@ class Advice:
         memory: Bytes that the boundary takes.
         runs: Number of runs.
         short: Whether the wish was missed at every epsilon that was tried.
+        alone: Whether there was no time for other candidates, one of which may learn where this one does not.
     """
 
     candidate: Candidate
@@ -181,12 +185,13 @@ class Advice:
     memory: int
     runs: int
     short: bool = False
+    alone: bool = False
 
     @property
     def verdict(self) -> str:
         """Whether it learns, in a word or two."""
         if self.short or self.share >= HOPELESS or self.last > LOST:
-            return "hopeless"
+            return "not known" if self.alone else "hopeless"
         if self.share <= LEARNS:
             return "learns"
         return "learns late" if self.last <= LATE else "in part"
@@ -313,11 +318,16 @@ class Adviser:
     def _best(self, trust: str, epsilon: float, wish: float | None, *, quick: bool = False) -> Advice | None:
         """The candidate with the least regret; with a wish, the first that keeps to it. ``quick``: by one run."""
         best: tuple[Candidate, list[_Outcome]] | None = None
-        for candidate in candidates(trust, self.simulated, self.problem.sizes, stationary=self._stationary):
+        left_out: list[str] = []
+        order = list(candidates(trust, self.simulated, self.problem.sizes, stationary=self._stationary))
+        if wish is None and trust in TRUST and _work(self.problem.sizes) > QUICK:
+            order.reverse()  # the quick one gives an answer, and the better bet a better one if there is time
+        for candidate in order:
             first = self._simulate(candidate, epsilon, 0)
             if first is None:
                 if wish is not None:
                     return None  # a later candidate would not tell of this one
+                left_out.append(candidate.label)
                 continue
             outcomes = [first]
             if wish is not None and first.share <= wish:
@@ -330,10 +340,13 @@ class Adviser:
                 break  # others will not be so much better
         if best is None:
             return None
+        if left_out:
+            name = trust.upper() if trust in TRUST else "none"
+            self.notes.append(f"{name}: time ran out before {' and '.join(left_out)} could be simulated.")
         candidate, outcomes = best
         if wish is None:
             outcomes += self._more(candidate, epsilon)
-        return self._advice(candidate, epsilon, outcomes)
+        return replace(self._advice(candidate, epsilon, outcomes), alone=bool(left_out))
 
     def _more(self, candidate: Candidate, epsilon: float) -> list[_Outcome]:
         """The other runs of a candidate, as far as there is time."""

@@ -114,6 +114,30 @@ def test_verdicts_follow_what_is_lost():
     ):
         assert replace(advice, share=share, last=last).verdict == verdict
     assert replace(advice, share=0.1, last=0.0, short=True).verdict == "hopeless"
+    assert replace(advice, share=0.95, last=0.0, alone=True).verdict == "not known"  # another agent may learn
+    assert replace(advice, share=0.2, last=0.0, alone=True).verdict == "learns"
+
+
+@pytest.mark.slow
+def test_learning_without_privacy_is_no_worse_than_under_it():
+    """On a long problem too, where the usual baseline, told nothing, does not learn."""
+    adviser = Adviser(problem_of("FrozenLake-v1", {}, horizon=100), 20_000, runs=1)
+    best = adviser.reference()
+    assert best.share < adviser.at("jdp", 1.0).share
+    assert best.verdict == "learns"
+
+
+def test_a_candidate_that_there_was_no_time_for_is_named(monkeypatch):
+    adviser = Adviser(problem_of("Garnet", {"n_states": 60, "n_actions": 3}, horizon=10), 400, runs=1)
+    real = Adviser._simulate
+    monkeypatch.setattr(
+        Adviser, "_simulate", lambda self, one, *rest: None if "Frugal" in one.agent else real(self, one, *rest)
+    )
+    advice = adviser.at("jdp", 0.25)
+    assert advice.candidate.agent == "DPUCBVI"
+    assert advice.alone
+    assert advice.verdict == "not known"
+    assert adviser.notes == ["JDP: time ran out before FrugalUCBVI, told stationary could be simulated."]
 
 
 @pytest.mark.slow
