@@ -15,7 +15,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.config import FORMAT, Cell
 from private_rl_gym.experiments.foreign import agent_named, is_foreign, make_env, parted, true_model
 from private_rl_gym.experiments.judge import Exact, Judge, Tried
-from private_rl_gym.experiments.names import BOUNDARIES, GridError
+from private_rl_gym.experiments.names import BOUNDARIES, GridError, Named
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.regret import served
 from private_rl_gym.planning.policy import Policy
@@ -76,9 +76,19 @@ def _build(cell: Cell) -> Agent:
         options["seed"] = cell.stream("noise")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what printed constants really cost is in the ledger
-        board: Boundary = wrapper.kind(env, users=cell.users, **options)
+        board: Boundary = _built(wrapper, env, cell.users, options)
     true_model(env, board)  # a horizon that does not fit is refused here
     return kind("TabularPolicy", board, seed=cell.stream("agent"), **cell.agent.options)
+
+
+def _built(wrapper: Named, env: gym.Env[Any, Any], users: int, options: dict[str, Any]) -> Boundary:
+    try:
+        board: Boundary = wrapper.kind(env, users=users, **options)
+    except ValueError as error:
+        if "has no horizon" not in str(error):
+            raise
+        raise GridError(f"{error} Here: --horizon STEPS, or horizon = STEPS in a grid.") from None
+    return board
 
 
 def _judge(cell: Cell, board: Boundary) -> Judge:
@@ -109,7 +119,9 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
         marks = np.unique(np.geomspace(1, cell.users, min(judge.points, cell.users)).astype(np.int64))
         marks[-1] = cell.users
         curve, noise = np.empty(len(marks)), np.empty(len(marks))
-        total, gap, mistakes, before = 0.0, 0.0, 0, board.release
+        total, gap, mistakes = 0.0, 0.0, 0
+        with _with_the_line_to_add():
+            before = board.release  # from here on its sums take memory
         for start, stop, policy in _served(agent, cell.users):
             here = (marks > start) & (marks <= stop)
             if isinstance(judge, Exact):
@@ -153,10 +165,19 @@ def train_cell(cell: Cell, told: Callable[[int], None] = lambda _: None) -> tupl
 
 
 def _served(agent: Agent, users: int) -> Iterator[tuple[int, int, Policy]]:
-    """The policies of all users; a user who cannot be counted ends the run with the line to add."""
-    try:
+    """The policies of all users."""
+    with _with_the_line_to_add():
         yield from served(agent, users)
+
+
+@contextmanager
+def _with_the_line_to_add() -> Iterator[None]:
+    """End errors about a user who cannot be counted, and about sums that do not fit, with the line to add."""
+    try:
+        yield
     except BadUserError as error:
         raise GridError(
             f"{error} Here: --reward-range LEAST LARGEST, or reward_range = [[least, largest]] in a grid."
         ) from None
+    except MemoryError as error:
+        raise GridError(f"{error} Here: --agent FrugalUCBVI, or --horizon STEPS for fewer steps.") from None

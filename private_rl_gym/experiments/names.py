@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
+import gymnasium as gym
+
 import private_rl_gym
 from private_rl_gym import agents, wrappers
 
@@ -140,8 +142,19 @@ class Catalogue(Mapping[str, Named]):
         """The entry with this name; raises ``GridError`` with the nearest name if there is none."""
         key = self._found.get(plain(name)) if isinstance(name, str) else None
         if key is None:
-            raise GridError(f"{where}: there is no {self.what} {name!r}. {nearest(str(name), self._entries)}")
+            raise GridError(f"{where}: there is no {self.what} {name!r}. {self._instead(str(name))}")
         return self._entries[key]
+
+    def _instead(self, name: str) -> str:
+        """The end of an error message: the nearest name, or how something of somebody else is named."""
+        versions = [one for one in gym.registry if one.rpartition("-v")[0] == name.rpartition("-v")[0] or one == name]
+        if self.what == "environment" and versions and "-v" in name:
+            return f"Did you mean {versions[-1]!r}?"
+        found = nearest(name, self._entries)
+        if self.what == "boundary" or found.startswith("Did you mean"):
+            return found
+        ids = " Any id that Gymnasium knows will do too." if self.what == "environment" else ""
+        return f"{found}{ids} One of your own is written as module:object."
 
 
 def _environments() -> Catalogue:

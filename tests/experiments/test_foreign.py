@@ -159,7 +159,9 @@ def test_large_ones_run_too(folder, name, options, board):
         (["--env", "mine_of_a_test:Three"], "mine_of_a_test:Three"),
         (["--env", "mine_of_a_test:Learner", "--horizon", "3"], "must make a gymnasium.Env"),
         (["--env", "mine_of_a_test:Two", "--set", "environment.price=3"], "price"),
-        (["--env", "mine_of_a_test:Two", "--users", "5"], "has no horizon"),
+        (["--env", "mine_of_a_test:Two", "--users", "5"], "Here: --horizon STEPS, or horizon = STEPS in a grid."),
+        (["--env", "Taxi-v0"], "Did you mean 'Taxi-v"),
+        (["--env", "Tavern"], "Any id that Gymnasium knows will do too. One of your own is written as module:object."),
         (["--env", "mine_of_a_test:Two", "--horizon", "3", "--users", "5"], "Here: --reward-range LEAST LARGEST"),
         (["--env", "CartPole-v1"], "add --bins 8"),
         (["--env", "CartPole-v1", "--bins", "3"], "Add --low=... --high=..."),
@@ -177,6 +179,28 @@ def test_what_is_missing_is_said(folder, arguments, said):
     done = run(*arguments)
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("board", ["jdp", "ldp"])
+def test_a_problem_that_does_not_fit_is_refused_with_the_agent_that_does(folder, board, monkeypatch):
+    """Taxi's 501 states and 200 steps take some 14 GB of sums; reports of single steps do not grow with the steps."""
+    monkeypatch.setattr("private_rl_gym.wrappers.boundary.available_memory", lambda: 4 * 10**9)
+    taxi = ["--env", TAXI, "--reward-range", "-10", "20", "--boundary", board, "--users", "40"]
+    done = run(*taxi)
+    assert done.exit_code == 2, done.output
+    said = " ".join(done.output.split())
+    assert "and there are 4.0 GB" in said
+    assert said.endswith("Here: --agent FrugalUCBVI, or --horizon STEPS for fewer steps.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["jdp", "ldp"])
+def test_taxi_runs_with_all_its_steps(folder, board):
+    taxi = ["--env", TAXI, "--reward-range", "-10", "20", "--boundary", board, "--agent", "FrugalUCBVI"]
+    done = run(*taxi, "--users", "40", "--json")
+    assert done.exit_code == 0, done.output
+    about = json.loads(done.stdout)
+    assert 0.0 <= about["deployed_gap"] <= about["optimal_value"]
 
 
 @pytest.mark.parametrize("part", ["environment", "agent", "boundary"])
