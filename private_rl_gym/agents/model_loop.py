@@ -44,7 +44,7 @@ class ModelLoop:
     A learner that needs a million steps would need a million users' steps. Here its steps are steps in a model, which
     costs nothing: users come in rounds, and after each the learner trains on the newest release. First users act at
     random; in the following rounds the model is optimistic, so that the learner goes where little is known; the last
-    training is on the mean.
+    training is on a pessimistic one, in which noise pays nothing.
 
     Privacy:
         The guarantee of the board. The learner sees releases only, and whatever is done with them is post-processing.
@@ -120,7 +120,7 @@ class ModelLoop:
                 continue
             if self.last is not None:
                 self.learner = None  # a new one is made
-            self._train("mean", self.last or self.timesteps)
+            self._train("pessimistic", self.last or self.timesteps)
         return self
 
     def _train(self, belief: Belief, timesteps: int) -> None:

@@ -22,7 +22,7 @@ from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.experiments.names import AGENTS, ENVIRONMENTS, GridError, Named, imported
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
+from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces, boxes_of
 
 __all__ = [
     "ADAPTERS",
@@ -110,21 +110,26 @@ def make_env(
         if bins is not None:
             raise GridError(f"--env {name}: bins are for observations in a Box, and its states are counted already.")
         return env
-    if isinstance(env.observation_space, spaces.Box):
-        if bins is None:
-            raise GridError(
-                f"--env {name}: its observations are {env.observation_space}. Say the bins, in a grid by bins = 8 in "
-                "the table of the environment; in a command, add --bins 8"
-            )
+    boxes = boxes_of(env.observation_space)
+    if bins is not None and not boxes:
+        raise GridError(f"--env {name}: its observations, {env.observation_space}, need no bins. Leave --bins out.")
+    if isinstance(env.observation_space, spaces.Box) and bins is None:
+        raise GridError(
+            f"--env {name}: its observations are {env.observation_space}. Say the bins, in a grid by bins = 8 in "
+            "the table of the environment; in a command, add --bins 8"
+        )
+    if bins is not None:
         try:
             env = Discretize(env, bins, low, high)
-        except ValueError as error:
-            raise GridError(f"--env {name}: {error} Add --low=... --high=..., or low = and high = in a grid.") from None
+        except (TypeError, ValueError) as error:
+            bounds = " Add --low=... --high=..., or low = and high = in a grid." if "bounds" in str(error) else ""
+            raise GridError(f"--env {name}: {error}{bounds}") from None
     if not (isinstance(env.observation_space, spaces.Discrete) and isinstance(env.action_space, spaces.Discrete)):
         try:
             env = FlattenSpaces(env)
         except (TypeError, ValueError) as error:
-            raise GridError(f"--env {name}: {error}") from None
+            here = " Here: --bins 8" if str(error).endswith("Discretize(env, bins=...)") else ""
+            raise GridError(f"--env {name}: {error}{here}") from None
     return env
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from private_rl_gym.privacy.release import Published, Release
 
 __all__ = ["Belief", "private_model"]
 
-Belief = Literal["mean", "optimistic", "sampled"]
+Belief = Literal["mean", "optimistic", "sampled", "pessimistic"]
 """The view that a model takes where a release says little."""
 
 
@@ -35,7 +35,9 @@ def private_model(
         belief: The estimate itself (``"mean"``); or, for learners that have to explore, the estimate with rewards
             raised by what noise and chance may hide, and with states and actions that pay 1 for ever where a count is
             below its noise (``"optimistic"``); or a model that is drawn at random, the wider the less is known
-            (``"sampled"``).
+            (``"sampled"``); or, for learners that are to keep to what is known, the estimate with rewards lowered by
+            twice what noise adds to them (``"pessimistic"``): no reward is below 0, so that noise around rare rewards
+            would otherwise pay where nothing is paid.
         start: The state in which users start, or the probabilities of all, where this is known publicly. Counts that
             are pooled over stages do not say it.
         rng: The generator of a sampled model.
@@ -45,8 +47,8 @@ def private_model(
             "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
             "statistic='tabular'."
         )
-    if belief not in ("mean", "optimistic", "sampled"):
-        raise ValueError(f"belief is {belief!r}: choose 'mean', 'optimistic' or 'sampled'.")
+    if belief not in get_args(Belief):
+        raise ValueError(f"belief is {belief!r}: choose {', '.join(map(repr, get_args(Belief)))}.")
     if release.pooled and start is None:
         raise ValueError(
             "Counts that are pooled over stages do not say where users start: give start=, a state or the "
@@ -62,6 +64,8 @@ def private_model(
         hidden = (noise + np.sqrt(np.maximum(n, 0.0))) / np.maximum(n, 1e-12)
         rewards = np.where(known, np.minimum(1.0, rewards + hidden), 1.0)
         transitions = np.where(known[..., None], transitions, np.eye(n_states)[:, None])
+    elif belief == "pessimistic":
+        rewards = np.maximum(0.0, rewards - 2.0 * release.noise_std["r"] / np.maximum(n, 1e-12))
     elif belief == "sampled":
         if rng is None:
             raise ValueError("A sampled model is drawn with rng=, a generator that belongs to the learner.")

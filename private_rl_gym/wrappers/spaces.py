@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -21,10 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.arrays import positive_integer
 
-__all__ = ["Discretize", "FlattenSpaces"]
+__all__ = ["Discretize", "FlattenSpaces", "boxes_of"]
 
 LARGEST = 10**7
 """The largest number of states or actions that a space is flattened to."""
+
+SEVERAL = 12
+"""The largest number of entries of a box that bins are advised for: two bins for each are thousands of states."""
 
 
 class FlattenSpaces(gym.Wrapper[int, int, Any, Any], gym.utils.RecordConstructorArgs):
@@ -81,6 +84,7 @@ class Discretize(gym.ObservationWrapper[int, Any, Any], gym.utils.RecordConstruc
 
     Bounds and bins are stated, or those of the space, and never taken from data: a bound that follows the largest
     observation would tell it. What lies beyond a bound falls into the bin next to it. The last entry counts fastest.
+    In a Tuple or Dict the entries of all boxes are put into bins, and finite parts are counted as they are.
 
     Example:
         >>> import gymnasium as gym
@@ -91,8 +95,9 @@ class Discretize(gym.ObservationWrapper[int, Any, Any], gym.utils.RecordConstruc
         Discrete(144)
 
     Args:
-        env: An environment with a ``Box`` of observations.
-        bins: Number of bins for each entry of an observation, or one number for all; 1 leaves an entry out.
+        env: An environment with a ``Box`` of observations, or with boxes among the parts of a Tuple or Dict.
+        bins: Number of bins for each entry of an observation, or one number for all; 1 leaves an entry out. The
+            entries of several boxes stand one behind the other, in the order of the space.
         low: Lower bounds for all entries, or one for all; by default those of the space, if they are finite.
         high: Upper bounds.
     """
@@ -107,48 +112,60 @@ class Discretize(gym.ObservationWrapper[int, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, bins=bins, low=low, high=high)
         gym.ObservationWrapper.__init__(self, env)
         space = env.observation_space
-        if not isinstance(space, spaces.Box):
+        boxes = boxes_of(space)
+        if not boxes:
             raise TypeError(f"The observation space is {space}: Discretize is for a Box. Use FlattenSpaces(env).")
-        entries = math.prod(space.shape)
+        entries = sum(math.prod(box.shape) for box in boxes)
         counts = [bins] * entries if isinstance(bins, int | np.integer) else list(bins)
         if len(counts) != entries:
             raise ValueError(f"bins has {len(counts)} numbers: an observation has {entries} entries.")
-        self._bins = np.array([positive_integer(count, "bins", "bins of an entry") for count in counts])
-        self._low = _bounds(space.low if low is None else low, space.shape, "low")
-        self._high = _bounds(space.high if high is None else high, space.shape, "high")
-        used = self._bins > 1
-        endless = used & ~(np.isfinite(self._low) & np.isfinite(self._high) & np.isfinite(self._high - self._low))
-        endless |= used & (np.maximum(np.abs(self._low), np.abs(self._high)) > 1e30)  # as good as endless
+        each = np.array([positive_integer(count, "bins", "bins of an entry") for count in counts])
+        shape = boxes[0].shape if len(boxes) == 1 else (entries,)
+        lower = _bounds(np.concatenate([box.low.reshape(-1) for box in boxes]) if low is None else low, shape, "low")
+        upper = _bounds(
+            np.concatenate([box.high.reshape(-1) for box in boxes]) if high is None else high, shape, "high"
+        )
+        used = each > 1
+        endless = used & ~(np.isfinite(lower) & np.isfinite(upper) & np.isfinite(upper - lower))
+        endless |= used & (np.maximum(np.abs(lower), np.abs(upper)) > 1e30)  # as good as endless
         if endless.any():
             raise ValueError(
                 f"Entries {', '.join(map(str, np.flatnonzero(endless)))} of {space} have no finite bounds. State what "
                 "is publicly known of them, or guess: Discretize(env, bins, low=[...], high=[...])."
             )
-        if (used & ~(self._low < self._high)).any():
-            raise ValueError(f"low is {self._low.tolist()} and high {self._high.tolist()}: low must lie below high.")
-        size = math.prod(self._bins.tolist())
-        if size > LARGEST:
-            raise ValueError(f"bins make {size:.3g} states, and at most {LARGEST:,} can be counted: take fewer.")
-        self._strides = np.append(np.cumprod(self._bins[:0:-1])[::-1], 1)
-        self._width = np.where(used, self._high - self._low, 1.0)
-        self._low = np.where(used, self._low, 0.0)
-        self.observation_space = spaces.Discrete(size)  # type: ignore[assignment]
+        if (used & ~(lower < upper)).any():
+            raise ValueError(f"low is {lower.tolist()} and high {upper.tolist()}: low must lie below high.")
+        ends = np.cumsum([math.prod(box.shape) for box in boxes])[:-1]
+        parts = zip(*(np.split(array, ends) for array in (each, lower, upper)), strict=True)
+        self._seen = _part(space, space, "observation", iter([_Bins(*part) for part in parts]))
+        if self._seen.size > LARGEST:
+            raise ValueError(
+                f"bins make {self._seen.size:.3g} states, and at most {LARGEST:,} can be counted: take fewer."
+            )
+        self.observation_space = spaces.Discrete(self._seen.size)  # type: ignore[assignment]
 
     def observation(self, observation: Any) -> int:
         """The number of the bin that an observation is in; raises ValueError for what is no number."""
-        entries = np.asarray(observation, dtype=np.float64).reshape(-1)
-        if len(entries) != len(self._bins) or np.isnan(entries).any():
-            raise ValueError("An observation is not in its space.")
-        share = np.where(self._bins > 1, (np.clip(entries, -1e300, 1e300) - self._low) / self._width, 0.0)
-        place = np.clip(np.floor(share * self._bins), 0, self._bins - 1).astype(np.int64)
-        return int(place @ self._strides)
+        return self._seen.number(observation)
 
 
 def _bounds(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     try:
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1).copy()
+        given = np.asarray(values, dtype=np.float64)
+        flat = given.size == math.prod(shape) and given.ndim == 1
+        return (given if flat else np.broadcast_to(given, shape)).reshape(-1).copy()
     except (TypeError, ValueError):
         raise ValueError(f"{name} does not fit: give one number, or one for each entry of shape {shape}.") from None
+
+
+def boxes_of(space: gym.Space[Any]) -> list[spaces.Box]:
+    """The boxes in a space, in its order."""
+    if isinstance(space, spaces.Box):
+        return [space]
+    if not isinstance(space, spaces.Tuple | spaces.Dict):
+        return []
+    parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+    return [box for part in parts for box in boxes_of(part)]
 
 
 # Codes ---------------------------------------------------------------------------------------------------------------
@@ -182,6 +199,27 @@ class _Single(_Code):
 
     def element(self, number: int) -> int:
         return number + self._start
+
+
+class _Bins(_Code):
+    """The bins of the entries of a box."""
+
+    def __init__(self, bins: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        self._bins, used = bins, bins > 1
+        self._low, self._width = np.where(used, low, 0.0), np.where(used, high - low, 1.0)
+        self._strides = np.append(np.cumprod(bins[:0:-1])[::-1], 1)
+        self.size = math.prod(bins.tolist())
+
+    def number(self, element: Any) -> int:
+        entries = np.asarray(element, dtype=np.float64).reshape(-1)
+        if len(entries) != len(self._bins) or np.isnan(entries).any():
+            raise ValueError("An observation is not in its space.")
+        share = np.where(self._bins > 1, (np.clip(entries, -1e300, 1e300) - self._low) / self._width, 0.0)
+        place = np.clip(np.floor(share * self._bins), 0, self._bins - 1).astype(np.int64)
+        return int(place @ self._strides)
+
+    def element(self, number: int) -> Any:
+        raise TypeError(f"Bin {number} stands for many observations.")
 
 
 class _Several(_Code):
@@ -227,7 +265,8 @@ def _code(space: gym.Space[Any], name: str) -> _Code:
     return code
 
 
-def _part(space: gym.Space[Any], whole: gym.Space[Any], name: str) -> _Code:
+def _part(space: gym.Space[Any], whole: gym.Space[Any], name: str, boxes: Iterator[_Code] | None = None) -> _Code:
+    """The numbering of a part of a space, in which the next of ``boxes`` numbers a box."""
     if isinstance(space, spaces.Discrete):
         return _Single(int(space.n), int(space.start))
     if isinstance(space, spaces.MultiDiscrete):
@@ -236,19 +275,30 @@ def _part(space: gym.Space[Any], whole: gym.Space[Any], name: str) -> _Code:
     if isinstance(space, spaces.MultiBinary):
         return _Several(space, [_Single(2)] * math.prod(space.shape))
     if isinstance(space, spaces.Tuple):
-        return _Several(space, [_part(part, whole, name) for part in space.spaces])
+        return _Several(space, [_part(part, whole, name, boxes) for part in space.spaces])
     if isinstance(space, spaces.Dict):
-        return _Several(space, [_part(part, whole, name) for part in space.spaces.values()])
+        return _Several(space, [_part(part, whole, name, boxes) for part in space.spaces.values()])
+    if isinstance(space, spaces.Box) and boxes is not None:
+        return next(boxes)
     raise TypeError(
         f"The {name} space is {whole}: {space} in it has no finite number of elements. "
         + (
-            "Discretize(env, bins=...) puts a Box of observations into bins."
-            if space is whole and name == "observation"
-            else _without(whole)
+            _instead(space, whole)
             if name == "observation"
-            else "Let the environment take one of finitely many actions, with gymnasium.wrappers.TransformAction."
+            else "Let the environment take one of finitely many actions: "
+            "env = gymnasium.wrappers.TransformAction(env, lambda number: ..., spaces.Discrete(n))"
         )
     )
+
+
+def _instead(space: gym.Space[Any], whole: gym.Space[Any]) -> str:
+    """The line that puts a box into bins, or leaves out what has no finite number of elements."""
+    few = isinstance(space, spaces.Box) and math.prod(space.shape) <= SEVERAL  # and no picture
+    if space is whole and isinstance(space, spaces.Box):
+        return "Put it into bins: env = Discretize(env, bins=...)"
+    if space is whole:
+        return "Show numbers in its place, with gymnasium.wrappers.TransformObservation."
+    return _without(whole) + (", or put it into bins: env = Discretize(env, bins=...)" if few else "")
 
 
 def _without(whole: gym.Space[Any]) -> str:
@@ -262,4 +312,4 @@ def _without(whole: gym.Space[Any]) -> str:
             pass
     if kept:
         return f"Leave that part out: env = gymnasium.wrappers.FilterObservation(env, {kept})"
-    return "Leave that part out, with gymnasium.wrappers.TransformObservation or FilterObservation."
+    return "Leave that part out, with gymnasium.wrappers.TransformObservation"

@@ -44,6 +44,20 @@ class Two(gym.Env):
         return (self.place, int(self.np_random.integers(2))), -self.cost, self.place == 2, False, {}
 
 
+class Mixed(Two):
+    """The same, with a thermometer."""
+
+    observation_space = spaces.Dict(where=Two.observation_space, warmth=spaces.Box(-10, 40, (1,)))
+
+    def reset(self, **options):
+        place, info = super().reset(**options)
+        return {"where": place, "warmth": self.observation_space["warmth"].sample()}, info
+
+    def step(self, action):
+        place, *rest = super().step(action)
+        return {"where": place, "warmth": self.observation_space["warmth"].sample()}, *rest
+
+
 class Learner(DPUCBVI):
     """Somebody's own."""
 
@@ -89,6 +103,12 @@ def test_somebodys_environment_and_agent_learn(folder):
     assert (folder / "here" / "return.png").stat().st_size > 1_000
     with pytest.raises(GridError, match="nobody knows its true model"):
         _ = record.regret
+
+
+def test_a_box_among_other_parts_is_put_into_bins(folder):
+    done = run("--env", "mine_of_a_test:Mixed", *COSTS, "--bins", "1", "--low", "0", "--high", "30", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["deployed_value"] == -2.0  # to the goal, in two steps
 
 
 def test_options_and_registered_ids(folder):
@@ -166,7 +186,9 @@ def test_large_ones_run_too(folder, name, options, board):
         (["--env", "CartPole-v1"], "add --bins 8"),
         (["--env", "CartPole-v1", "--bins", "3"], "Add --low=... --high=..."),
         (["--env", "CartPole-v1", "--bins", "many"], "write numbers with commas"),
-        (["--env", "Pendulum-v1", "--bins", "3"], "TransformAction"),
+        (["--env", "Pendulum-v1", "--bins", "3"], "TransformAction(env, lambda number: ..., spaces.Discrete(n))"),
+        (["--env", "mine_of_a_test:Mixed", "--horizon", "3"], "Discretize(env, bins=...) Here: --bins 8"),
+        (["--env", "FrozenLake-v1", "--bins", "3"], "need no bins. Leave --bins out."),
         (["--agent", "mine_of_a_test:number"], "must be a subclass"),
         (["--env", "FrozenLake-v1", "--set", "boundary.wrong=3"], "has no option 'wrong'"),
         (["--env", "FrozenLake-v1", "--config", "own.toml"], "say it in one of both places"),

@@ -117,9 +117,31 @@ def test_states_are_used_evenly_where_observations_are():
     assert np.abs(counts - 5_000).max() < 406
 
 
+def test_boxes_among_other_parts_are_put_into_bins_and_the_rest_is_counted():
+    box = spaces.Box(np.array([0.0, -1.0]), np.array([1.0, 1.0]), dtype=np.float64)
+    space = spaces.Dict(a=spaces.Discrete(2, start=5), b=spaces.Tuple((box, spaces.Box(0, 1, (1,)))))
+    env = Discretize(Mirror(space), bins=(2, 3, 4))
+    assert env.observation_space == spaces.Discrete(2 * 2 * 3 * 4)
+    found = [
+        env.observation({"a": a, "b": (np.array([x, y]), np.array([z]))})
+        for a in (5, 6)
+        for x in (0.1, 0.9)
+        for y in (-0.9, 0.0, 0.9)
+        for z in (0.1, 0.3, 0.6, 0.9)
+    ]
+    assert found == list(range(48))
+    narrow = Discretize(Mirror(space), bins=(2, 1, 4), low=(0.5, 0, 0), high=(0.7, 1, 1))
+    assert narrow.observation({"a": 5, "b": (np.array([0.55, 9.0]), np.array([0.9]))}) == 3
+    with pytest.raises(ValueError, match="not in its space"):
+        env.observation({"a": 7, "b": (np.array([0.0, 0.0]), np.array([0.0]))})
+    JDPBillboard(env, 1.0, 1e-6, users=2, batch_size=2, horizon=3).serve([0] * 49, 2)
+
+
 @pytest.mark.parametrize(
     ("space", "options", "said"),
     [
+        (spaces.Tuple((spaces.Box(0, 1, (2,)), spaces.Box(0, np.inf, (1,)))), {"bins": 2}, "Entries 2 .* no finite"),
+        (spaces.Dict(a=spaces.Box(0, 1, (2,)), b=spaces.Text(3)), {"bins": 2}, "Text.* Leave that part out"),
         (spaces.Discrete(3), {"bins": 2}, r"is for a Box\. Use FlattenSpaces\(env\)"),
         (spaces.Box(-np.inf, 1.0, (2,)), {"bins": 2}, r"Entries 0, 1 .* no finite bounds.*low=\[\.\.\.\], high="),
         (spaces.Box(-3.4e38, 3.4e38, (1,)), {"bins": 2}, "Entries 0 .* no finite bounds"),
@@ -171,8 +193,12 @@ def test_a_refusal_ends_in_the_line_to_add(env, said):
 def test_what_cannot_be_flattened_is_said():
     with pytest.raises(TypeError, match="Discretize"):
         FlattenSpaces(Mirror(spaces.Box(0, 1, (2,))))
-    with pytest.raises(TypeError, match="FilterObservation"):
+    with pytest.raises(TypeError, match=r"FilterObservation\(env, \['a'\]\), or .*Discretize\(env, bins=...\)$"):
         FlattenSpaces(Mirror(spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 1, (2,))})))
+    with pytest.raises(TypeError, match=r"FilterObservation\(env, \['a'\]\)$"):  # a picture makes too many bins
+        FlattenSpaces(Mirror(spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 255, (9, 9))})))
+    with pytest.raises(TypeError, match=r"Text.* Show numbers .*TransformObservation"):
+        FlattenSpaces(Mirror(spaces.Text(3)))
     with pytest.raises(TypeError, match="TransformAction"):
         FlattenSpaces(Mirror(spaces.Discrete(2), spaces.Box(0, 1, (2,))))
     with pytest.raises(ValueError, match=r"with 4\.29e\+09 elements"):
