@@ -443,7 +443,8 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         Args:
             render_mode: As of any Gymnasium environment.
             belief: What the model says where the release says little: its best estimate (``"mean"``), the best that
-                may be hidden there (``"optimistic"``), or something at random (``"sampled"``).
+                may be hidden there (``"optimistic"``), the least that noise leaves of rewards (``"pessimistic"``), or
+                something at random (``"sampled"``).
             start: The state in which users start, or the probabilities of all, if that is known publicly.
             rng: The generator of a sampled model.
         """
