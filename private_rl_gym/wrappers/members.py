@@ -34,7 +34,10 @@ class Members:
         found = []
         for identity in ids:
             one = hashed.copy()
-            one.update(str(identity).encode() if type(identity) is int else _text(identity))
+            if type(identity) is str and identity[:1].isalpha():  # no number: the usual id, quickly
+                one.update(identity.encode(errors="surrogatepass"))
+            else:
+                one.update(str(identity).encode() if type(identity) is int else _text(identity))
             found.append(one.digest())
         return found
 
