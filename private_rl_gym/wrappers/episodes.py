@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
-from private_rl_gym.wrappers.population import Population
+from private_rl_gym.wrappers.population import TRANSPARENT, Population, layers
+from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
 
 __all__ = ["COLUMNS", "BadRowsError", "Episodes", "Finished", "read"]
 
@@ -174,26 +176,75 @@ def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _of_minari(given: Any, population: Population) -> _Rows:
-    """The episodes of a Minari data set, each a user of its own."""
-    env = population.env
-    if given.observation_space != env.observation_space or given.action_space != env.action_space:
+    """The episodes of a Minari data set, each a user of its own, through the adapters inside the boundary."""
+    numbers = _adapters(population.env, given)
+    if numbers is None:
+        env = population.env
         raise TypeError(
             f"The data set has spaces {given.observation_space}, {given.action_space}, and the boundary is around "
-            f"{env.observation_space}, {env.action_space}: put it around an environment with the same spaces."
+            f"{env.observation_space}, {env.action_space}: put it around an environment with the same spaces, with "
+            "FlattenSpaces and Discretize on top where they are not Discrete."
         )
     name, episodes = getattr(given, "id", None), list(given.iterate_episodes())
     lengths = np.array([len(episode.rewards) for episode in episodes], dtype=np.int64)
-    seen = [np.asarray(episode.observations) for episode in episodes]
+    seen = [_numbered(episode.observations, numbers[0], len(episode.rewards) + 1) for episode in episodes]
+    done = [_numbered(episode.actions, numbers[1], len(episode.rewards)) for episode in episodes]
     empty = [np.zeros(0, dtype=np.int64)]
     return _Rows(
         [f"{name}/{episode.id}" for episode in episodes],
         np.repeat(np.arange(len(episodes)), lengths),
         np.concatenate([*map(np.arange, lengths), *empty]),
         _whole(np.concatenate([states[:-1] for states in seen] + empty), "observations"),
-        _whole(np.concatenate([np.asarray(episode.actions) for episode in episodes] + empty), "actions"),
+        _whole(np.concatenate(done + empty), "actions"),
         _real(np.concatenate([np.asarray(episode.rewards) for episode in episodes] + empty), "rewards"),
         _whole(np.concatenate([states[1:] for states in seen] + empty), "observations"),
     )
+
+
+Numbering = list[Callable[[Any], int]]
+"""Functions, one behind the other, that make the number of a state or an action of what an environment shows."""
+
+
+def _adapters(env: gym.Env[Any, Any], given: Any) -> tuple[Numbering, Numbering] | None:
+    """The numberings between the spaces of a data set and those of an environment; None if they do not meet."""
+    seen: Numbering = []
+    done: Numbering = []
+    for layer in layers(env):
+        if given.observation_space == layer.observation_space and given.action_space == layer.action_space:
+            return seen[::-1], done[::-1]
+        if isinstance(layer, Discretize):
+            seen.append(layer.observation)
+        elif isinstance(layer, FlattenSpaces):
+            seen.append(layer.number)
+            done.append(layer.action_number)
+        elif not isinstance(layer, (*TRANSPARENT, gym.wrappers.TimeLimit)):
+            return None  # nobody knows what this wrapper would have made of the data
+    return None
+
+
+def _numbered(values: Any, numbering: Numbering, count: int) -> NDArray[Any]:
+    """The numbers of the elements of an episode; a code that no space has for those that are not in theirs."""
+    if not numbering:
+        return np.asarray(values)
+    found = np.full(count, _NO_NUMBER, dtype=np.int64)
+    for place in range(count):
+        try:
+            number = _element(values, place)
+            for function in numbering:
+                number = function(number)
+            found[place] = number
+        except (ValueError, TypeError, LookupError):
+            continue  # a bad row, which is counted as one
+    return found
+
+
+def _element(values: Any, place: int) -> Any:
+    """One step of what Minari stacks part by part."""
+    if isinstance(values, Mapping):
+        return {name: _element(part, place) for name, part in values.items()}
+    if isinstance(values, tuple):
+        return tuple(_element(part, place) for part in values)
+    return values[place]
 
 
 def _of_table(given: Any, names: dict[str, str]) -> _Rows:

@@ -66,6 +66,10 @@ class FlattenSpaces(gym.Wrapper[int, int, Any, Any], gym.utils.RecordConstructor
         """The observation with this number."""
         return self._seen.element(number)
 
+    def action_number(self, action: Any) -> int:
+        """The number of an action of the environment; raises ValueError if it is not in its space."""
+        return self._done.number(action)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)

@@ -15,7 +15,9 @@ from private_rl_gym.envs import LoggedUsers
 from private_rl_gym.wrappers import (
     BadRowsError,
     BudgetExhausted,
+    Discretize,
     Episodes,
+    FlattenSpaces,
     JDPBillboard,
     LDPUserSide,
     OpenBillboard,
@@ -261,6 +263,51 @@ def test_a_minari_data_set_is_brought_in_once():
         board.ingest(Minari(logged(20)))
     with pytest.raises(TypeError, match="around an environment with the same spaces"):
         OpenBillboard(LoggedUsers(S + 1, A, H)).ingest(Minari(logged(20)))
+
+
+class Thermometer(gym.Env):
+    """Where somebody is, and how warm it is; two switches."""
+
+    observation_space = gym.spaces.Dict(place=gym.spaces.Discrete(3, start=1), warmth=gym.spaces.Box(-10, 40, (1,)))
+    action_space = gym.spaces.MultiDiscrete([2, 2])
+
+
+def of_adapters(wrong=()):
+    """A data set of two episodes of three steps, stacked part by part as Minari does, and the same as numbers."""
+    place, warmth = np.array([[1, 2, 3, 1], [2, 2, 1, 1]]), np.array([[[-5.0], [5], [20], [39]], [[5], [5], [5], [39]]])
+    place[tuple(wrong)] = 9 if wrong else place[tuple(wrong)]
+    switches, rewards = np.array([[[0, 0], [1, 0], [1, 1]], [[0, 1], [0, 0], [1, 0]]]), np.full((2, 3), 0.5)
+    data = types.SimpleNamespace(
+        id="warm/expert-v0",
+        observation_space=Thermometer.observation_space,
+        action_space=Thermometer.action_space,
+        iterate_episodes=lambda: (
+            types.SimpleNamespace(
+                id=number,
+                observations={"place": place[number], "warmth": warmth[number]},
+                actions=switches[number],
+                rewards=rewards[number],
+            )
+            for number in range(2)
+        ),
+    )
+    states = [[0 * 2 + 0, 1 * 2 + 0, 2 * 2 + 1, 0 * 2 + 1], [1 * 2 + 0, 1 * 2 + 0, 0 * 2 + 0, 0 * 2 + 1]]
+    return data, Episodes([7, 8], states, [[0, 2, 3], [1, 0, 2]], rewards)
+
+
+def test_a_minari_data_set_comes_through_the_adapters_of_its_environment():
+    data, numbers = of_adapters()
+    board = OpenBillboard(FlattenSpaces(Discretize(Thermometer(), bins=2)), horizon=3)
+    plain = OpenBillboard(FlattenSpaces(Discretize(Thermometer(), bins=2)), horizon=3)
+    assert board.ingest(data) == plain.ingest(numbers) == 2
+    assert same_sums(board.release, plain.release)
+    assert board.release.n.sum() == 6
+    bad, _ = of_adapters(wrong=(1, 2))
+    with pytest.raises(BadRowsError, match=r"2 of 6 rows cannot be taken: 1 with a state .*, 1 with a next state"):
+        OpenBillboard(FlattenSpaces(Discretize(Thermometer(), bins=2)), horizon=3).ingest(bad)
+    halved = gym.wrappers.TransformObservation(Thermometer(), lambda seen: seen["place"], gym.spaces.Discrete(4))
+    with pytest.raises(TypeError, match="FlattenSpaces and Discretize on top"):
+        OpenBillboard(FlattenSpaces(halved), horizon=3).ingest(data)
 
 
 def test_minari_itself(tmp_path, monkeypatch):
