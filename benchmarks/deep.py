@@ -210,6 +210,7 @@ def needed(records: list[dict[str, Any]], goal: float) -> str:
 def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: Path) -> None:
     """A panel for each environment: the mean over seeds and their range, at each epsilon, and random play."""
     columns = min(2, len(env_ids))
+    shown = sorted({r["epsilon"] for r in records if r["env"] in env_ids and r["agent"] == agent}, reverse=True)
     canvas, panels = new_panels(env_ids, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.4, 3.4))
     for env_id, panel in zip(env_ids, panels, strict=True):
         groups = {
@@ -217,8 +218,8 @@ def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: 
         }
         longest = {epsilon: max(users for other, users in groups if other == epsilon) for epsilon, _ in groups}
         ends, nulls = [], []
-        for number, epsilon in enumerate(sorted(longest, reverse=True)):
-            group, look = groups[epsilon, longest[epsilon]], look_of(number)
+        for epsilon in sorted(longest, reverse=True):
+            group, look = groups[epsilon, longest[epsilon]], look_of(shown.index(epsilon))
             users = [point[0] for point in group[0]["points"]]
             returns = np.array([[point[1] for point in record["points"]] for record in group])
             nulls += [record["points"][0][1] for record in group]
