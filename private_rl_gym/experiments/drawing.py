@@ -22,6 +22,7 @@ __all__ = [
     "FORMATS",
     "INK",
     "finish",
+    "in_lines",
     "label_ends",
     "look_of",
     "new_axes",
@@ -67,7 +68,7 @@ def new_panels(titles: Sequence[str], columns: int, size: tuple[float, float]) -
 def say(figure: Figure, finding: str) -> Figure:
     """Write a finding above a figure, whose title becomes the line below; it is the alternative text of its files."""
     letters = int(10.5 * figure.get_figwidth())
-    text = "\n".join(_broken(plain_text(finding), letters))
+    text = "\n".join(in_lines(plain_text(finding), letters))
     figure.suptitle(text, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
     figure.set_label(finding)
     if len(figure.axes) == 1:
@@ -138,7 +139,7 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], apart: float =
             return 0.0
         return min(1.0, max(0.0, (float(scale(end[0])) - low) / (high - low)))
 
-    written = {end: "\n".join(_broken(end[1])) for end in ends}
+    written = {end: "\n".join(in_lines(end[1])) for end in ends}
     apart = min(apart, 1.0 / max(1, sum(text.count("\n") + 1 for text in written.values())))
     ordered: list[tuple[float, str, str]] = []
     group: list[tuple[float, str, str]] = []  # ends that are close to each other keep the order in which they came
@@ -177,7 +178,7 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], apart: float =
         )
 
 
-def _broken(text: str, letters: int = WIDEST) -> list[str]:
+def in_lines(text: str, letters: int = WIDEST) -> list[str]:
     """A text in lines, none of which ends between a name, its sign and its value, or before a percent sign."""
     joined = text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}").replace(" %", "\N{NO-BREAK SPACE}%")
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(joined, letters)] or [""]

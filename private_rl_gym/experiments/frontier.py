@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from private_rl_gym.experiments.drawing import FAINT, INK, new_panels, plain_text
+from private_rl_gym.experiments.drawing import FAINT, INK, in_lines, new_panels, plain_text
 from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.looks import AGENT_COLORS, EXACT, hides
 from private_rl_gym.experiments.summary import Curve, Layout, learners
@@ -137,7 +137,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     from matplotlib.ticker import LogLocator
 
     places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if hides(c)))
-    titles = [f"{problem}, {trust.upper()}" for problem, trust in places]
+    titles = ["\n".join(in_lines(f"{problem}, {trust.upper()}")) for problem, trust in places]
     columns = min(COLUMNS, max(1, len(places)))
     figure, panels = new_panels(titles, columns, (3.4, 3.0))
     figure.suptitle(plain_text(title), fontsize=11)
@@ -172,7 +172,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     for axes in panels[-columns:]:  # the lowest of each column
         axes.set_xlabel("true epsilon")
     room = len(places) % columns > 0 and len(places) > columns
-    place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": 2}
+    place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": columns}
     figure.legend(list(lines.values()), [plain_text(name) for name in lines], fontsize=9, frameon=False, **place)
     return figure
 
