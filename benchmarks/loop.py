@@ -1,14 +1,14 @@
-"""Stable-Baselines3's PPO on private models, on users themselves, and on what users say under local privacy.
+"""Stable-Baselines3's PPO and DQN on private models, on users themselves, and on what users say under local privacy.
 
 Run with ``python benchmarks/loop.py``. The same learner, with the same hyperparameters and as many steps, is trained
 
 * on the users' environment, without privacy;
-* on the model that 50,000 users behind a ``JDPBillboard`` make, to whom ``ModelLoop`` sends policies in rounds; what a
-  learner does between rounds are steps in models too, 12,800 in all;
+* on the model that 50,000 users behind a ``JDPBillboard`` make: to whom ``ModelLoop`` sends PPO's policies in rounds
+  (what PPO does between rounds are steps in models too, 12,800 in all), or whom ``PSRL`` sent to explore, for DQN;
 * on ``LDPPerStep``, whose steps are users' steps, so that fewer of them come.
 
 The value of each last policy is exact, as a share of the best. PPO differs much from seed to seed, with privacy and
-without; FrozenLake, whose only reward is far away, has twice the steps of RiverSwim.
+without, and DQN less; FrozenLake, whose only reward is far away, has twice the steps of RiverSwim.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 from rows import Row, report
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import ModelLoop
+from private_rl_gym.agents import PSRL, ModelLoop
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers import JDPBillboard, LDPPerStep
 
@@ -34,7 +34,20 @@ STEPS = {"RiverSwim": 80_000, "FrozenLake": 160_000}
 EACH, ROUNDS, ENVS, H = 3_200, 5, 16, 20
 SEEDS = (0, 1, 2)
 HYPER = {"n_steps": 40, "batch_size": 160, "n_epochs": 5, "learning_rate": 1e-3, "ent_coef": 0.01, "gamma": 1.0}
+HYPER_DQN = {
+    "learning_rate": 1e-3,
+    "gamma": 1.0,
+    "exploration_fraction": 0.5,
+    "exploration_final_eps": 0.1,
+    "target_update_interval": 2_000,
+    "train_freq": 1,
+    "batch_size": 128,
+    "buffer_size": 160_000,
+    "learning_starts": 5_000,
+}
 TARGET = 0.85
+
+Learner = Callable[[VecEnv, int], PPO | DQN]
 
 
 def users(name: str, seed: int) -> gym.Env:
@@ -51,9 +64,14 @@ def several(name: str, seed: int, wrapped: Callable[[gym.Env, int], gym.Env] = l
     )
 
 
-def learner(env: VecEnv, seed: int) -> PPO:
-    """The learner."""
+def ppo(env: VecEnv, seed: int) -> PPO:
+    """A learner that steps through the environments, and forgets what it saw."""
     return PPO("MlpPolicy", env, seed=seed, device="cpu", **HYPER)
+
+
+def dqn(env: VecEnv, seed: int) -> DQN:
+    """A learner that remembers what it saw."""
+    return DQN("MlpPolicy", env, seed=seed, device="cpu", **HYPER_DQN)
 
 
 def share(name: str, policy: Policy) -> float:
@@ -62,7 +80,7 @@ def share(name: str, policy: Policy) -> float:
     return model.value_of(policy) / model.optimal_value()
 
 
-def played(model: PPO, name: str) -> Policy:
+def played(model: PPO | DQN, name: str) -> Policy:
     """The learner's best actions as a table."""
     truth = users(name, 0).unwrapped.model
     places = np.stack(np.meshgrid(np.arange(H), np.arange(truth.n_states), indexing="ij"), axis=-1)
@@ -70,13 +88,24 @@ def played(model: PPO, name: str) -> Policy:
     return Policy(np.asarray(actions, dtype=np.int64).reshape(H, -1), truth.n_actions)
 
 
-def on_users(name: str, seed: int) -> float:
+def on_users(name: str, seed: int, learner: Learner) -> float:
     """Without privacy."""
     return share(name, played(learner(several(name, seed), seed).learn(STEPS[name]), name))
 
 
-def on_models(name: str, seed: int) -> float:
-    """On the models of a billboard."""
+def on_explored(name: str, seed: int, learner: Learner) -> float:
+    """On the pessimistic model that users make whom posterior sampling sends to explore, in 20 batches."""
+    board = JDPBillboard(
+        users(name, seed), EPSILON, DELTA, users=USERS, batch_size=USERS // 20, stationary=True, seed=seed
+    )
+    PSRL("TabularPolicy", board, seed=seed).learn(USERS * H)
+    models = DummyVecEnv([partial(board.private_model, belief="pessimistic", start=0)] * ENVS)
+    models.seed(seed)
+    return share(name, played(learner(models, seed).learn(STEPS[name]), name))
+
+
+def on_models(name: str, seed: int, learner: Learner) -> float:
+    """On the models of a billboard, in rounds."""
     board = JDPBillboard(
         users(name, seed), EPSILON, DELTA, users=USERS, batch_size=USERS // ROUNDS, stationary=True, seed=seed
     )
@@ -94,21 +123,24 @@ def on_models(name: str, seed: int) -> float:
     return share(name, loop.learn(USERS).policy)
 
 
-def on_reports(name: str, seed: int) -> float:
+def on_reports(name: str, seed: int, learner: Learner) -> float:
     """On steps that users randomize."""
     told = several(name, seed, lambda env, number: LDPPerStep(env, EPSILON, seed=number))
     return share(name, played(learner(told, seed).learn(STEPS[name]), name))
 
 
-def measure(name: str, seeds: tuple[int, ...]) -> Row:
+def measure(name: str, seeds: tuple[int, ...], learner: Learner, models: Callable[[str, int, Learner], float]) -> Row:
     """Run all three, and hold the models against the users."""
-    found = {run.__name__: [run(name, seed) for seed in seeds] for run in (on_users, on_models, on_reports)}
-    print(name, json.dumps({kind: [round(value, 3) for value in values] for kind, values in found.items()}), flush=True)
-    means = {kind: float(np.mean(values)) for kind, values in found.items()}
-    ratio = means["on_models"] / max(means["on_users"], 1e-9)
-    aside = f"{means['on_models']:.2f} of the best; users {means['on_users']:.2f}, reports {means['on_reports']:.2f}"
-    return Row(f"PPO on private models against PPO on users, {name}", ratio, TARGET, at_least=True, aside=aside)
+    found = {run.__name__: [run(name, seed, learner) for seed in seeds] for run in (on_users, models, on_reports)}
+    who = learner.__name__.upper()
+    told = {kind: [round(value, 3) for value in values] for kind, values in found.items()}
+    print(who, name, json.dumps(told), flush=True)
+    of_users, of_models, of_reports = (float(np.mean(values)) for values in found.values())
+    aside = f"{of_models:.2f} of the best; users {of_users:.2f}, reports {of_reports:.2f}"
+    what = f"{who} on private models against {who} on users, {name}"
+    return Row(what, of_models / max(of_users, 1e-9), TARGET, at_least=True, aside=aside)
 
 
 if __name__ == "__main__":
-    sys.exit(report(partial(measure, name, SEEDS) for name in STEPS))
+    pairs = ((ppo, on_models), (dqn, on_explored))
+    sys.exit(report(partial(measure, name, SEEDS, *pair) for name in STEPS for pair in pairs))
