@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Generator, Mapping
 from typing import Any, ClassVar
 
@@ -33,6 +34,9 @@ NOISE = 0.12
 
 BATCHES = 20
 """Batches that a run should have at least, even if they are noisier than that."""
+
+SWAMPED = 0.6
+"""Norm of the noise in a mean gradient above which policies were seen to end worse than they began."""
 
 
 class DPPolicyGradient(NetworkAgent):
@@ -120,16 +124,34 @@ class DPPolicyGradient(NetworkAgent):
         least = self._board.least_batch
         if self.batch_size is not None:
             return max(least, self.batch_size)
+        wanted = self._quiet_batch
+        return max(least, wanted if self.known_users is None else min(wanted, self.known_users // BATCHES))
+
+    @property
+    def _quiet_batch(self) -> int:
+        """The number of users in whose mean gradient noise is as small as it should be."""
         # n users have noise of variance added + own n, and are to be as many as (added + own n) wide <= n^2.
         one, more = (self._board.expected_noise(users) ** 2 for users in (SMALLEST, 2 * SMALLEST))
         own = max(0.0, more - one) / SMALLEST  # of each user, where users noise their own reports
         wide, added = self.network.size / (NOISE * self.shares[0]) ** 2, max(0.0, one - own * SMALLEST)
-        wanted = max(SMALLEST, math.ceil(own * wide / 2.0 + math.sqrt((own * wide / 2.0) ** 2 + added * wide)))
-        return max(least, wanted if self.known_users is None else min(wanted, self.known_users // BATCHES))
+        return max(SMALLEST, math.ceil(own * wide / 2.0 + math.sqrt((own * wide / 2.0) ** 2 + added * wide)))
+
+    def _warn_of_noise(self) -> None:
+        """Say so where batches are so noisy that the policy may end worse than it began."""
+        size = self.users_in_batch
+        noise = self._board.expected_noise(size) * math.sqrt(self.network.size) / (self.shares[0] * size)
+        if noise > SWAMPED:
+            warnings.warn(
+                f"Noise in the mean gradient of a batch of {size} users has norm {noise:.2g}, and the gradient 1 at "
+                f"most: the policy may end worse than it began. Let some {BATCHES * self._quiet_batch} users come, "
+                "raise epsilon, or take smaller layers, such as policy_kwargs={'net_arch': [8]}.",
+                stacklevel=2,
+            )
 
     def batches(self) -> Generator[Batch, Any, Any]:
         """One step a batch, until no users are left."""
         network, horizon = self.network, self.horizon
+        self._warn_of_noise()
         size, left, least = self.users_in_batch, self.known_users, self._board.least_batch
         if left is not None and least > 1 and left < 3 * least:
             raise ValueError(

@@ -35,6 +35,13 @@ def make_private(
     if any(isinstance(layer, Boundary) for layer in layers(inside)):
         raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
     kind, known = _counterpart(agent)
+    taken = (*kind.saved_arguments, "seed", "verbose", "tensorboard_log")
+    for name in options:
+        if name not in taken:
+            raise TypeError(
+                f"{name} is no argument of {kind.__name__}, which takes {', '.join(taken)}. Stable-Baselines3's other "
+                "arguments have no counterpart: every user's episode is used once."
+            )
     board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon)
     return kind(kind.policies[0], board, **{**known, **options})
 

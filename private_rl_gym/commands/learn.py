@@ -42,6 +42,9 @@ def learn(
     truth: Annotated[
         str | None, typer.Option(help="The environment that synthetic data are from, to tell the true value.")
     ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="Draw noise from a cryptographic generator; needs the extra `secure`.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the policy, the ledger and the report.")] = Path("learned"),
 ) -> None:
     """Learn a policy from a table, and write it with its ledger and a report.
@@ -56,6 +59,8 @@ def learn(
     options: dict[str, Any] = budget_of(board, epsilon, delta, usual=1.0)
     if reward_range is not None:
         options["reward_range"] = reward_range
+    if secure and board.takes("secure"):
+        options["secure"] = True
     names = dict(_named(setting) for setting in column or [])
     model = None
     if truth is not None:

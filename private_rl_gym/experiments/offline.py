@@ -17,7 +17,7 @@ from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.experiments.names import GridError, Named
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.episodes import BadRowsError
+from private_rl_gym.wrappers.episodes import BadRowsError, ids_of
 
 __all__ = ["Learned", "learn_from_table", "read_table_file", "write"]
 
@@ -124,7 +124,7 @@ def learn_from_table(
     if users is None:
         if name not in table.column_names:
             raise GridError(f"The table has no column {name}: name it with --column user=...")
-        users = len(table.column(name).drop_null().unique())
+        users = len(ids_of(table.column(name)).drop_null().unique())
     if not users:
         raise GridError("There is nobody in this table.")
     try:
@@ -185,7 +185,8 @@ def report(learned: Learned) -> str:
         f"# A policy learned from {release.users:,} users\n\n"
         f"**Guarantee.** {board.ledger}\n\n{board.ledger.sentence()}\n\n"
         "Everything in this report and beside it was computed from what this guarantee covers"
-        f"{synthetic if learned.truth else ''}.\n\n"
+        f"{synthetic if learned.truth else ''}. Another run on the same people, with other options too, costs as much "
+        "again: the epsilons, and the deltas, of all runs of which anything is shown add up.\n\n"
         f"| | |\n|---|---|\n{table}\n\n"
         "The value by the noisy model is an estimate by the model that the policy was planned in, and so may flatter "
         "it. Try a policy with few users before many depend on it.\n\n"

@@ -106,14 +106,18 @@ class Cap:
         both = max(0.0, 2.0 * self.size - 1.0)
         return Looks.of_levels(self.epsilon, self.size - both, both)
 
-    def along(self, uniform: float) -> float:
-        """A draw of <u, v>, from a uniform number in [0, 1)."""
+    def along(self, choice: float, high: float, low: float) -> float:
+        """A draw of <u, v>, from three uniform numbers in [0, 1).
+
+        The first says on which side of the height it lies. The others are digits of how far from it: with one of them
+        alone, a double would leave gaps beyond six deviations that are wider than the grid of reports.
+        """
         from scipy.special import ndtri
 
-        inside, outside = self.densities
-        if uniform < inside * self.size:
-            return -float(ndtri(max(uniform, 2.0**-54) / inside))
-        return -float(ndtri(min(self.size + (uniform - inside * self.size) / outside, 1.0 - 1e-16)))
+        rest = max(high + low * 2.0**-53, 2.0**-107)
+        if choice < self.densities[0] * self.size:
+            return -float(ndtri(self.size * rest))
+        return float(ndtri((1.0 - self.size) * rest))
 
 
 class DirectionReports(Statistic):
@@ -183,12 +187,12 @@ class DirectionReports(Statistic):
     def _report(self, vector: NDArray[np.float64], source: NoiseSource | None) -> NDArray[np.int64]:
         """The report of one user, in units of the grid."""
         assert source is not None  # noqa: S101 - reports without noise must never be made
-        drawn, (sign, along) = np.empty(self.cells), source.uniform(2)
+        drawn, (sign, *along) = np.empty(self.cells), source.uniform(4)
         source.gaussian(drawn)
         norm = min(1.0, float(np.linalg.norm(vector)))
-        way = vector / np.linalg.norm(vector) if norm > 0.0 else np.eye(1, self.cells)[0]
+        way = vector / np.linalg.norm(vector) if norm > 0.0 else np.full(self.cells, self.cells**-0.5)
         way = way if sign < (1.0 + norm) / 2.0 else -way
-        drawn += (self.cap.along(along) - drawn @ way) * way
+        drawn += (self.cap.along(*along) - drawn @ way) * way
         return np.asarray(round_to_grid(drawn / (self.cap.pull * GRID)), dtype=np.int64)
 
     def own_noise(self, users: int) -> float:

@@ -264,7 +264,7 @@ class Entrance(Sealed):
         if strict and finished.problem is not None:
             raise BadRowsError(
                 f"{finished.problem}. Nothing was taken. (This is about users: it is for whoever owns the table.) Mend "
-                "these rows, or let their users count and contribute nothing, with bad_rows='empty'."
+                "these rows, or let their users count and contribute nothing, with bad_rows='empty' (--bad-rows empty)."
             )
         count, came = len(finished), self._members.digests(finished.ids)
         twice, most = self._members.known(came, self._visits) + len(came) - len(set(came)), self._visits

@@ -20,7 +20,7 @@ from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.wrappers.population import TRANSPARENT, Population, layers
 from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
 
-__all__ = ["COLUMNS", "BadRowsError", "Episodes", "Finished", "read"]
+__all__ = ["COLUMNS", "BadRowsError", "Episodes", "Finished", "ids_of", "read"]
 
 COLUMNS = ("user", "stage", "state", "action", "reward", "next_state")
 """Names of the columns of a table."""
@@ -30,7 +30,7 @@ KINDS = (
     "with a stage that is not a whole number from 0 on",
     "with a state outside {states}",
     "with an action outside {actions}",
-    "with a reward outside {rewards}",
+    "with a reward outside {rewards}, or none",
     "with a next state outside {states}",
     "of a user and stage that another row is of",
     "whose next state is not the state of the user's next row",
@@ -134,6 +134,9 @@ def read(given: Any, population: Population, columns: Mapping[str, str] | None =
 
 def _of_arrays(given: Episodes) -> _Rows:
     ids = given.user if isinstance(given.user, list | tuple) else np.asarray(given.user).tolist()
+    blank = sum(one is None or (isinstance(one, str) and not one.strip()) for one in ids)
+    if blank:
+        raise BadRowsError(f"{blank:,} of {len(ids):,} users have no id: what has none may be anybody's.")
     action, reward = _matrix(given.action, "action"), _matrix(given.reward, "reward")
     state = _matrix(given.state, "state")
     users, width = action.shape
@@ -266,15 +269,12 @@ def _of_table(given: Any, names: dict[str, str]) -> _Rows:
     if missing:
         raise TypeError(
             f"The table has no column {', '.join(names.get(name, name) for name in missing)}. Each row is one step, in "
-            f"columns {', '.join(COLUMNS)}; name yours with columns={{'user': 'patient', ...}}."
+            f"columns {', '.join(COLUMNS)}; name yours with columns={{'user': 'patient', ...}} (--column user=patient)."
         )
     user, *numbers = (table.column(names.get(name, name)) for name in COLUMNS)
+    user = ids_of(user)
     arrays = [_numbers(column, name) for column, name in zip(numbers, COLUMNS[1:], strict=True)]
     stage, state, action, reward, following = arrays
-    if pa.types.is_dictionary(user.type):
-        user = user.cast(user.type.value_type)
-    if pa.types.is_floating(user.type):  # a number that is none is no user
-        user = pa.chunked_array([pa.array(user.to_numpy(), from_pandas=True)])
     encoded = user.combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return _Rows(
@@ -286,6 +286,20 @@ def _of_table(given: Any, names: dict[str, str]) -> _Rows:
         _real(reward, "reward"),
         _whole(following, "next_state"),
     )
+
+
+def ids_of(column: Any) -> Any:
+    """A column of ids, in which blank text and numbers that are none are missing, as nobody's."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.equal(pc.utf8_trim_whitespace(column), ""), pa.scalar(None, column.type), column)
+    return column
 
 
 def _numbers(column: Any, name: str) -> NDArray[Any]:

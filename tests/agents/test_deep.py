@@ -215,6 +215,16 @@ def test_a_step_is_as_long_as_actions_vary(log_std):
     assert np.linalg.norm(moved) == pytest.approx(0.5 * np.exp(max(log_std, -2.0)), rel=1e-6)
 
 
+def test_too_few_users_are_said_before_they_come():
+    """Twenty users a batch at epsilon = 4; with so many that the noise is small nothing is said."""
+    with pytest.warns(UserWarning, match=r"a batch of 25 users has norm 1\.5.* Let some 6\d\d\d users come"):
+        DPPolicyGradient("MlpPolicy", jdp(epsilon=4.0, users=500))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPPolicyGradient("MlpPolicy", jdp(epsilon=4.0, users=6_500))
+        DPPolicyGradient("MlpPolicy", OpenBillboard(cart(), users=500))
+
+
 @every_agent
 def test_the_weight_of_entropy_reaches_users_and_is_saved(kind, tmp_path):
     agent = kind("MlpPolicy", jdp(), ent_coef=0.25, batch_size=30).learn(600 * 40)

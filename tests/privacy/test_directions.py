@@ -41,7 +41,7 @@ def test_draws_along_follow_the_cap():
     """Twenty thousand draws; each mean is within 5 standard errors, which fails once in 600,000 times."""
     cap = Cap.best(EPSILON)
     inside, _ = cap.densities
-    draws = np.array([cap.along(u) for u in np.random.default_rng(0).random(20_000)])
+    draws = np.array([cap.along(*uniforms) for uniforms in np.random.default_rng(0).random((20_000, 3))])
     within = 5.0 / math.sqrt(len(draws))
     assert (draws >= cap.height).mean() == pytest.approx(inside * cap.size, abs=within / 2.0)
     assert draws.mean() == pytest.approx(cap.pull, abs=within * draws.std())
@@ -187,4 +187,18 @@ def test_batches_are_as_large_as_local_noise_asks_for():
 def test_an_epsilon_at_which_doubles_would_show_through_the_grid_is_refused():
     with pytest.raises(ValueError, match="too large to be drawn faithfully"):
         DirectionReports(EXACT, 1e-7)
-    assert Cap.best(1.0).along(0.0) == pytest.approx(Cap.best(1.0).along(2.0**-54))
+
+
+@pytest.mark.parametrize("choice", [0.0, 0.999])
+def test_far_reports_have_no_gaps_wider_than_the_grid(choice):
+    """Next to each other there are draws for every point of the grid, seven deviations away; and none is infinite."""
+    cap = Cap.best(1.0)
+    far = 1.2e-12 / (cap.size if choice == 0.0 else 1.0 - cap.size)
+    high = math.floor(far * 2.0**53) * 2.0**-53
+    draws = [cap.along(choice, high, low) for low in 1e-5 * np.arange(100)]
+    assert 6.9 < abs(draws[0]) < 7.2
+    assert 0.0 < np.abs(np.diff(draws)).min() <= np.abs(np.diff(draws)).max() < GRID * cap.pull
+    without = cap.along(choice, high + 2.0**-53, 0.0)
+    assert abs(draws[0] - without) > 10.0 * GRID * cap.pull  # what one uniform number alone would leave
+    assert abs(cap.along(choice, high, 1.0 - 2.0**-53) - without) < GRID * cap.pull
+    assert 11.0 < abs(cap.along(choice, 0.0, 0.0)) < 13.0

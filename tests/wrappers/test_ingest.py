@@ -4,6 +4,7 @@ import sys
 import time
 import types
 import warnings
+from dataclasses import replace
 from decimal import Decimal
 
 import gymnasium as gym
@@ -455,6 +456,8 @@ BAD = {
     "gap": (lambda c: [c[name].pop(2) for name in c], "2 of users whose stages do not follow each other from 0"),
     "short": (lambda c: [c[name].pop(4) for name in c], "4 of users who have fewer than 5 stages"),
     "nobody": (lambda c: c["user"].__setitem__(3, None), "1 without a user"),
+    "blank": (lambda c: c["user"].__setitem__(3, ""), "1 without a user"),
+    "spaces": (lambda c: c["user"].__setitem__(3, "  "), "1 without a user"),
 }
 
 
@@ -485,6 +488,14 @@ def test_users_with_bad_rows_count_and_contribute_nothing(how, said):
     assert board.ingest(spoiled(how), bad_rows="empty") == 6
     assert board.release.users == 6
     assert board.release.n[0].sum() == 5
+
+
+def test_arrays_of_users_without_an_id_are_refused():
+    given = logged(6)
+    for blank in (None, "", " "):
+        nameless = replace(given, user=[blank, *list(given.user)[1:]])
+        with pytest.raises(BadRowsError, match="1 of 6 users have no id"):
+            OpenBillboard(river(), users=6).ingest(nameless)
 
 
 def test_kinds_are_counted_together():
