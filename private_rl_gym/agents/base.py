@@ -108,6 +108,7 @@ class Agent(ABC):
         self._planned: int | None = None  # the version that the policy was planned from
         self._identity: str | None = None  # of the board that was met last; a restored one has another
         self._loaded: tuple[str | None, dict[str, NDArray[Any]], int | None, Policy | None] | None = None
+        self._earlier: Guarantee | None = None  # to the users whom a loaded policy was learned from
         self._in_episode = False  # callbacks are called for a user's steps: her policy is the current one
         self._vec_env: VecEnv | None = None
         self._actor, self._logs = Actor(self), Logs(self)
@@ -218,6 +219,7 @@ class Agent(ABC):
             self._planned = board.release.version
         else:
             self._policy = self._planned = None
+            self._earlier = self._earlier if acts_on else None
 
     def get_env(self) -> VecEnv | None:
         """The environment as a ``VecEnv`` for Stable-Baselines3's callbacks: the given one, if one was given."""
@@ -241,7 +243,15 @@ class Agent(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee to users against anyone who sees what this agent learned: the strongest in the ledger."""
+        """The guarantee to users against anyone who sees what this agent learned: the strongest in the ledger.
+
+        A loaded agent states the guarantee that it was saved with, until it learns from another board.
+        """
+        return self.promise if self._earlier is None else self._earlier
+
+    @property
+    def promise(self) -> Guarantee:
+        """The guarantee to the users of the board."""
         return self._board.ledger.outside
 
     def streams(self) -> dict[str, np.random.Generator]:
@@ -288,7 +298,12 @@ class Agent(ABC):
         release = self._board.release
         if self._policy is None or release.version != self._planned:
             self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
+            self._learns_here()
             self._send(self.request())
+
+    def _learns_here(self) -> None:
+        """From now on the policy is learned from this board's users, not from those of a file."""
+        self._earlier = None
 
     def _send(self, ask: Ask | None) -> None:
         """Send this request to users, also to those who come by ``reset``."""
@@ -379,6 +394,7 @@ class Agent(ABC):
         self._loaded, self._identity = None, self._board.identity
         self._policy = self.plan_offline(release.with_certain_rows(), stationary=stationary)
         self._planned = release.version
+        self._learns_here()
         return self
 
     def plan_offline(self, release: Any, *, stationary: bool) -> Policy:
@@ -450,8 +466,10 @@ class Agent(ABC):
         """
         del device
         given = load_path_or_dict
+        earlier = None
         if not isinstance(given, Mapping):
-            given = type(self).load(given).get_parameters()
+            saved = type(self).load(given)
+            earlier, given = saved._earlier, saved.get_parameters()
         found = {(group, name): array for group, arrays in given.items() for name, array in arrays.items()}
         known = ("policy", self.parameter_name)
         if set(found) - {known} or (exact_match and not found):
@@ -469,6 +487,7 @@ class Agent(ABC):
         except (TypeError, ValueError) as error:
             raise ValueError(f"These parameters are of another problem than (H, S, A) = {sizes}: {error}") from None
         self.begin_from(policy)
+        self._earlier = earlier or self._earlier
 
     def begin_from(self, policy: Policy) -> None:
         """Play this policy until there is a new release."""

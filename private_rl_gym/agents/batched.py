@@ -140,6 +140,7 @@ class BatchedAgent(Agent):
         if batch is not None and self._since is None:  # its first users
             board.publish()  # users of others who have come before
             self._since = board.release.version
+            self._learns_here()
             left = board.users_left
             board.begin_batch(batch.users if left is None else min(batch.users, left))
         served = super()._serve(users)
@@ -164,9 +165,15 @@ class BatchedAgent(Agent):
         return self._batch is None
 
     def best_policy(self) -> Policy:
-        """The best policy that is known so far. Later users may still explore."""
+        """The best policy that is known so far. Later users may still explore.
+
+        A loaded agent plays the policy that it was saved with, until it has met users of another board.
+        """
         if self.board is None:
             return self.policy
+        loaded = None if self._loaded is None else self._loaded[-1]
+        if loaded is not None and not self._received and self._since is None:
+            return loaded
         current = self.policy
         return current if self._batch is None else self._batch.deploy or current
 

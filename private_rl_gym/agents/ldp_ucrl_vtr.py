@@ -64,7 +64,7 @@ class LDPUCRLVTR(LinearOptimist):
         horizon, d = vector.shape
         failure = self.beta / (4.0 * horizon * release.releases)
         shift = 1.0 + self.shift_scale * release.noise_norm(f"gram_{which}", failure)
-        k, epsilon = release.users, self.guarantee.epsilon
+        k, epsilon = release.users, self.promise.epsilon
         growth = math.pow(d, 0.75) * math.pow(k, 0.25) * math.sqrt(math.log1p(k))
         growth /= math.sqrt(epsilon) if math.isfinite(epsilon) else 1.0  # without privacy the paper leaves it out
         reach = tops + 1.0 if which == "p" else np.ones(horizon)  # H - h, or the largest reward

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import BatchedAgent
 from private_rl_gym.planning.network import Layers, Network, NetworkPolicy
+from private_rl_gym.privacy.guarantee import Guarantee, weakest
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.encoding import ActionCode, ObservationCode
 
@@ -91,6 +92,25 @@ class NetworkAgent(BatchedAgent):
         """The parameters to begin with: those that were set, or drawn ones."""
         drawn = self.network.start(self.plan_rng)
         return drawn if self._start is None else self._start.copy()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee to users against anyone who sees what this agent learned: the strongest in the ledger.
+
+        A loaded agent learns from its parameters on: it states the guarantee that it was saved with, and once it has
+        met users of another board, the weaker of both.
+        """
+        if self._earlier is None or self.board is None or not (self._received or self._since is not None):
+            return super().guarantee
+        return weakest((self._earlier, self.promise))
+
+    def _learns_here(self) -> None:
+        """The parameters of a file stay in those that are learned from here."""
+
+    def _meet(self, board: Boundary, *, acts_on: bool) -> None:
+        if acts_on and self._loaded is not None and self._loaded[0] != board.identity and self._loaded[-1] is not None:
+            self._start = np.array(self._loaded[-1].parameters)  # type: ignore[attr-defined]
+        super()._meet(board, acts_on=acts_on)
 
     def begin_from(self, policy: Any) -> None:
         """Learn from these parameters on, if nobody has come yet; without an environment, play them."""

@@ -112,14 +112,14 @@ class RLSVI(Agent):
         return isinstance(self._board, OpenBillboard)
 
     @property
-    def guarantee(self) -> Guarantee:
+    def promise(self) -> Guarantee:
         """The guarantee to the users so far, over all plans of this agent so far. Other agents on the board compose.
 
         On a board with a guarantee of its own, it is the board's guarantee: one reward moves the sums there in another
         way than the proof for the agent's own noise assumes.
         """
         if not self._protects:
-            return super().guarantee
+            return super().promise
         users = max(self._board.release.users, 1)
         tight = gaussian_epsilon(self.delta, math.sqrt(self._squared_mu))
         printed = self._rate + 2.0 * math.sqrt(self._rate * math.log(1.0 / self.delta))

@@ -13,13 +13,14 @@ import numpy as np
 from gymnasium import spaces
 
 from private_rl_gym.privacy.asks import ASKS
+from private_rl_gym.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent
 
 __all__ = ["discrete_spaces", "load", "save", "spaces_of"]
 
-FORMAT = 3
+FORMAT = 4
 LARGEST = 2**33
 """The largest total size of the entries of a file, in bytes. Larger files are refused."""
 A = TypeVar("A", bound="Agent")
@@ -51,6 +52,7 @@ def save(agent: Agent, path: Target, exclude: frozenset[str] = frozenset()) -> N
         "planned": agent._planned,
         "ask": None if agent.ask is None else type(agent.ask).__name__,
         "board": None if agent.board is None else agent.board.identity,
+        "guarantee": _promised(agent),
         "sizes": None if agent.board is None else list(agent.board.sizes),
         "spaces": agent.spaces(),
         "streams": None if secret else {name: rng.bit_generator.state for name, rng in agent.streams().items()},
@@ -91,6 +93,13 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     return agent
 
 
+def _promised(agent: Agent) -> dict[str, Any] | None:
+    """The guarantee of what is saved, if the agent has met or loaded anything."""
+    if agent.board is None and agent._earlier is None:
+        return None
+    return agent.guarantee.to_dict()
+
+
 def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, seeded: bool) -> None:
     """Restore a new agent from the contents of a file."""
     agent.num_timesteps = about["num_timesteps"]
@@ -110,6 +119,7 @@ def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, see
         if about["ask"] is not None:
             asked = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("ask/")}
             agent._ask = ASKS[about["ask"]].of(asked).checked(horizon, n_states, n_actions)
+    agent._earlier = None if about["guarantee"] is None else Guarantee.from_dict(about["guarantee"])
     agent._loaded = about["board"], state, about["planned"], agent._policy
 
 
@@ -123,6 +133,7 @@ _ABOUT: dict[str, tuple[type, ...]] = {
     "planned": (int, type(None)),
     "ask": (str, type(None)),
     "board": (str, type(None)),
+    "guarantee": (dict, type(None)),
     "sizes": (list, type(None)),
     "spaces": (list, type(None)),
     "streams": (dict, type(None)),
@@ -144,6 +155,8 @@ def _read(target: Path | IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
             }
     except Exception as error:  # noqa: BLE001 - a file may be anything
         raise _damaged(target, error) from None
+    if isinstance(about, dict) and about.get("format") == 3:  # which did not say under which guarantee it was learned
+        about |= {"format": FORMAT, "guarantee": None}
     if isinstance(about, dict) and about.get("format") != FORMAT:
         raise ValueError(f"{target} was saved in format {about.get('format')!r}; this version reads format {FORMAT}.")
     known = isinstance(about, dict) and set(about) == set(_ABOUT) and size <= LARGEST

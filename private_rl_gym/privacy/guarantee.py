@@ -2,20 +2,21 @@
 
 * ``TrustModel``, ``Neighbours``, ``Covers`` - the kinds of guarantee
 * ``Guarantee`` - a guarantee with its numbers
+* ``weakest`` - the one that promises least
 * ``Ledger`` - the guarantees of a stack, from the innermost boundary to the outermost
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from private_rl_gym.privacy.composition import ApproximateDP, Event, Gaussian, PureDP, compose, renyi_divergence
 
-__all__ = ["Covers", "Guarantee", "Ledger", "Neighbours", "TrustModel", "plain_number"]
+__all__ = ["Covers", "Guarantee", "Ledger", "Neighbours", "TrustModel", "plain_number", "weakest"]
 
 
 class _Word(str, Enum):
@@ -185,6 +186,29 @@ class Guarantee:
             "visits": self.visits,
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Guarantee:
+        """The guarantee that ``to_dict`` wrote. Raises ValueError if these are not its values.
+
+        Example:
+            >>> promise = Guarantee(TrustModel.JDP, 0.5, 0.0, 100, "a tree")
+            >>> Guarantee.from_dict(promise.to_dict()) == promise
+            True
+        """
+        values = dict(plain)
+        found: dict[str, Any] = {}
+        if values.keys() == _KINDS.keys() and all(isinstance(values[name], kind) for name, kind in _KINDS.items()):
+            words = {str(word): word for kind in (TrustModel, Neighbours, Covers) for word in kind}
+            epsilon = math.inf if values["epsilon"] is None else values["epsilon"]
+            found = {**values, "epsilon": epsilon, "notes": tuple(values["notes"])}
+            found |= {name: words.get(values[name]) for name in ("model", "neighbours", "covers")}
+            del found["rho"]  # which follows from mu, or from epsilon
+        if found.get("model") is not None and found["epsilon"] >= 0.0 and 0.0 <= found["delta"] <= 1.0:
+            guarantee = cls(**found)
+            if guarantee.to_dict() == values and all(isinstance(note, str) for note in guarantee.notes):
+                return guarantee
+        raise ValueError("These are not the values of a guarantee, as to_dict writes them.")
+
     def sentence(self) -> str:
         """The guarantee in full sentences, with notes and warnings."""
         if self.model is TrustModel.NONE:
@@ -207,6 +231,23 @@ class Guarantee:
         notes = "".join(f"; {note}" for note in self._remarks)
         budget = f"({plain_number(self.epsilon)}, {plain_number(self.delta)})"
         return f"{budget}-{self.model}, {self._relation}, {self._who}{notes}"
+
+
+_KINDS: dict[str, Any] = {
+    "model": str,
+    "epsilon": float | int | None,
+    "delta": float | int,
+    "users": int | None,
+    "mechanism": str,
+    "neighbours": str,
+    "covers": str,
+    "notes": list,
+    "seeded": bool,
+    "mu": float | None,
+    "rho": float | None,
+    "visits": int,
+}
+"""The values of a guarantee in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +325,11 @@ class Ledger:
 
     def __str__(self) -> str:
         return "\n".join(str(entry) for entry in self.entries)
+
+
+def weakest(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee that promises least, for what is computed from several groups of users."""
+    return max(guarantees, key=_weakness)
 
 
 def _weakest(models: Iterable[TrustModel]) -> TrustModel:

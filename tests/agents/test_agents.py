@@ -242,6 +242,33 @@ def test_noise_that_protects_is_not_saved(tmp_path):
     assert again.guarantee.epsilon == agent.guarantee.epsilon > 0
 
 
+def test_files_of_format_3_are_read_and_promise_nothing_by_themselves(tmp_path):
+    board = JDPBillboard(river(), epsilon=1.0, users=50)
+    agent = agents.DPUCBVI("TabularPolicy", board, seed=0).learn(20 * 5)
+    agent.save(tmp_path / "agent")
+
+    def rewrite(name, **changes):
+        with zipfile.ZipFile(tmp_path / "agent.zip") as old, zipfile.ZipFile(tmp_path / name, "w") as new:
+            for entry in old.namelist():
+                content = old.read(entry)
+                if entry == "agent.json":
+                    about = {**json.loads(content), **changes}
+                    if about["format"] == 3:
+                        del about["guarantee"]
+                    content = json.dumps(about)
+                new.writestr(entry, content)
+        return tmp_path / name
+
+    old = agents.DPUCBVI.load(rewrite("old.zip", format=3))
+    np.testing.assert_array_equal(old.policy.table, agent.policy.table)
+    with pytest.raises(ValueError, match="no environment"):
+        _ = old.guarantee
+    with pytest.raises(ValueError, match="is damaged"):
+        agents.DPUCBVI.load(rewrite("forged.zip", guarantee={"epsilon": 0.0}))
+    with pytest.raises(ValueError, match=r"format 2.*format 4"):
+        agents.DPUCBVI.load(rewrite("older.zip", format=2))
+
+
 def test_a_run_without_a_boundary_says_so(capsys):
     agent = agents.UCBVI("TabularPolicy", river(horizon=4), verbose=1)
     assert "This run is not private" in capsys.readouterr().out

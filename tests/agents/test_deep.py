@@ -321,6 +321,31 @@ def test_a_run_continues_from_a_saved_board_bit_for_bit(kind, tmp_path):
 
 
 @every_agent
+def test_a_loaded_agent_acts_and_goes_on_with_what_it_learned_on_another_board(kind, tmp_path):
+    first = kind("MlpPolicy", jdp(), seed=3).learn(900 * 40)
+    first.save(tmp_path / "agent")
+    with pytest.warns(UserWarning, match="not private"):
+        elsewhere = kind.load(tmp_path / "agent", cart())
+    learned = first.best_policy().parameters
+    assert (elsewhere.best_policy().parameters == learned).all()
+    assert str(elsewhere.guarantee) == str(first.guarantee)
+    assert (
+        elsewhere.predict(np.ones(4), deterministic=True)[0] == first.predict(np.ones(4), deterministic=True)[0]
+    ).all()
+
+    stricter = jdp(epsilon=1.0, users=300)
+    on = kind.load(tmp_path / "agent", stricter)
+    assert (on.policy.parameters == learned).all()  # its first users run them
+    on.learn(300 * 40)
+    assert str(on.guarantee) == str(first.guarantee)  # whose users still have what they were promised, and no more
+    on.save(tmp_path / "on")
+    for again in (kind.load(tmp_path / "on", stricter), kind.load(tmp_path / "on")):
+        again.set_env(stricter)
+        assert (again.best_policy().parameters == on.best_policy().parameters).all()
+        assert str(again.guarantee) == str(first.guarantee)
+
+
+@every_agent
 def test_a_saved_agent_holds_releases_and_numbers_and_no_pickle(kind, tmp_path):
     agent = kind("MlpPolicy", jdp(), seed=0, policy_kwargs={"net_arch": [6]}).learn(900 * 40)
     agent.save(tmp_path / "agent")

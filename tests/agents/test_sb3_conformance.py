@@ -23,7 +23,7 @@ from stable_baselines3.common.monitor import Monitor
 from private_rl_gym import agents
 from private_rl_gym.experiments.names import AGENTS
 from private_rl_gym.experiments.oracle import RegretCallback
-from private_rl_gym.wrappers import JDPBillboard, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
 H = 8
 RIVER = "PrivateRL/RiverSwimMixture-v0"  # the very river, with features for linear learners
@@ -292,6 +292,27 @@ def test_regret_is_that_of_the_policy_that_was_run(name, tmp_path):
         model.learn(20 * H, callback=[*extra, oracle])
         curves.append(oracle.curve)
     np.testing.assert_allclose(curves[0], curves[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_loaded_agent_states_the_guarantee_it_learned_under_until_it_learns_elsewhere(name, tmp_path):
+    kind = getattr(agents, name)
+    board = LDPUserSide(river(), epsilon=4.0, statistic=kind.statistic, seed=0)
+    model = kind("TabularPolicy", board, seed=0).learn(30 * H)
+    promised = str(model.guarantee)
+    assert "LDP" in promised
+    model.save(tmp_path / "agent")
+    again = kind.load(tmp_path / "agent")
+    assert str(again.guarantee) == promised
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an environment without a boundary
+        again.set_env(river())
+    assert str(again.guarantee) == promised
+    np.testing.assert_array_equal(again.best_policy().probabilities, model.best_policy().probabilities)
+    again.save(tmp_path / "once more")
+    assert str(kind.load(tmp_path / "once more").guarantee) == promised
+    again.learn(20 * H)
+    assert str(again.guarantee) == str(again.promise) != promised
 
 
 @pytest.mark.parametrize("name", LEARNERS)

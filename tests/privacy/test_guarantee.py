@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from private_rl_gym.privacy import Guarantee, Ledger, TrustModel, gaussian_epsilon
+from private_rl_gym.privacy.guarantee import Covers, Neighbours
 
+ZERO_OUT = Neighbours.ZERO_OUT
 jdp = Guarantee(TrustModel.JDP, 1.0, 1e-6, 50_000, "binary-tree sums")
 ldp = Guarantee(TrustModel.LDP, 2.0000000001, 0.0, None, "reports", notes=("seeded noise: for experiments",))
 none = Guarantee(TrustModel.NONE, math.inf, 1.0, None, "exact sums are published")
@@ -34,6 +36,39 @@ def test_a_stack():
     assert ledger.outside is jdp
     assert str(ledger).splitlines() == [str(ldp), str(jdp)]
     assert ldp.sentence() in ledger.sentence()
+
+
+@pytest.mark.parametrize(
+    "entry", [jdp, ldp, none, replace(jdp, mu=0.25, visits=3, seeded=True, covers=Covers.REWARDS, neighbours=ZERO_OUT)]
+)
+def test_what_machines_are_told_comes_back(entry):
+    assert Guarantee.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "XDP"},
+        {"model": None},
+        {"epsilon": "1"},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"delta": 2.0},
+        {"users": 1.5},
+        {"notes": "seeded"},
+        {"notes": [1]},
+        {"mu": 7.0},  # rho follows from it
+        {"visits": None},
+        {"more": 1},
+    ],
+)
+def test_what_is_no_guarantee_is_refused(change):
+    with pytest.raises(ValueError, match="not the values of a guarantee"):
+        Guarantee.from_dict({**jdp.to_dict(), **change})
+    without = jdp.to_dict()
+    del without["rho"]
+    with pytest.raises(ValueError, match="not the values of a guarantee"):
+        Guarantee.from_dict(without)
 
 
 @pytest.mark.parametrize("entry", [jdp, ldp, none])
