@@ -9,7 +9,7 @@ import typer
 import private_rl_gym
 from private_rl_gym.commands.audit import audit
 from private_rl_gym.commands.budget import budget
-from private_rl_gym.commands.learn import learn
+from private_rl_gym.commands.learn import learn, spent
 from private_rl_gym.commands.pictures import plot, table
 from private_rl_gym.commands.plan import plan
 from private_rl_gym.commands.runs import list_, show, sweep, train
@@ -40,7 +40,7 @@ def about(
 
 
 app.command(name="list")(list_)
-for command in (plan, train, learn, sweep, plot, table, show, budget, audit):
+for command in (plan, train, learn, spent, sweep, plot, table, show, budget, audit):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first asked for."""
+"""Packages whose names are loaded when they are first asked for, and those that an extra brings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["install", "lazy_names"]
+
+
+def install(extra: str) -> str:
+    """The line that installs an extra, for messages. It names no index, where the name may be somebody else's."""
+    return f"`pip install -c constraints.txt '.[{extra}]'` in a clone of private_rl_gym"
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from private_rl_gym.agents.watching import TRAIN
+from private_rl_gym.lazy import install
 
 if TYPE_CHECKING:
     from stable_baselines3.common.logger import Logger
@@ -53,7 +53,7 @@ class Logs:
             try:
                 self._logger = configure_logger(agent.verbose, agent.tensorboard_log, name, reset)
             except ImportError as error:
-                raise ImportError(f"tensorboard_log needs TensorBoard: {TRAIN}") from error
+                raise ImportError(f"tensorboard_log needs TensorBoard: run {install('train')}.") from error
 
     def write(self) -> None:
         """Write one entry."""

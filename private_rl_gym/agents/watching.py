@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from private_rl_gym.lazy import install
+
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.type_aliases import MaybeCallback
 
     from private_rl_gym.agents.base import Agent
 
-__all__ = ["TRAIN", "tell", "watching"]
-
-TRAIN = "pip install 'private-rl-gym[train]'."
-"""The line that brings what Stable-Baselines3's progress bar and TensorBoard need."""
+__all__ = ["tell", "watching"]
 
 
 def watching(
@@ -35,7 +34,7 @@ def watching(
         try:
             bar = callbacks.ProgressBarCallback()
         except ImportError as error:
-            raise ImportError(f"A progress bar needs tqdm and rich: {TRAIN}") from error
+            raise ImportError(f"A progress bar needs tqdm and rich: run {install('train')}.") from error
         callback = bar if callback is None else callbacks.CallbackList([callback, bar])
     assert callback is not None  # noqa: S101 - one of them was asked for
     callback.init_callback(agent)  # type: ignore[arg-type] # callbacks use only what an agent has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from private_rl_gym.commands.runs import DELTA_HELP, budget_of
 from private_rl_gym.commands.screen import sentences
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
 from private_rl_gym.experiments.offline import learn_from_table, read_table_file, write
+from private_rl_gym.experiments.register import refuse_to_overwrite
+from private_rl_gym.experiments.register import spent as spent_in
 
-__all__ = ["learn"]
+__all__ = ["learn", "spent"]
 
 
 @sentences
@@ -67,6 +70,7 @@ def learn(
         model = ENVIRONMENTS.find(truth, "--truth").kind(horizon=horizon).model
     if out.is_file():
         raise GridError(f"--out {out} is a file: the policy, the ledger and the report go into a folder.")
+    refuse_to_overwrite(out)
     learned = learn_from_table(
         read_table_file(table),
         (horizon, states, actions),
@@ -78,7 +82,7 @@ def learn(
         stationary=stationary,
         truth=model,
     )
-    paths = write(learned, out)
+    paths = write(replace(learned, about={"table": table.name, **learned.about}), out)
     numbers = learned.numbers
     typer.echo(f"{learned.board.ledger}")
     logged, error = numbers["logged"], numbers["logged_error"]
@@ -88,6 +92,23 @@ def learn(
         typer.echo(f"The policy, by the true model: {numbers['true']:.3f}; the best: {numbers['best']:.3f}.")
     for name, path in zip(("policy", "policy as a table", "ledger", "report"), paths, strict=True):
         typer.echo(f"The {name}: {path}")
+
+
+@sentences
+def spent(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of `learn`, whose ledgers add up.")],
+    delta: Annotated[
+        float | None, typer.Option(help="The delta that may be spent in all; by default the sum of theirs.")
+    ] = None,
+) -> None:
+    """Add up ledgers: what all these runs cost somebody who is in the tables of all of them.
+
+    Example: `private-rl-gym spent learned-in-may learned-in-june`
+    """
+    runs, total = spent_in(folders, delta)
+    for name, promise in runs:
+        typer.echo(f"{name}: {promise}")
+    typer.echo(f"Together: {total}")
 
 
 def _named(setting: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_rl_gym.experiments.names import GridError
+from private_rl_gym.lazy import install
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ def new_panels(titles: Sequence[str], columns: int, size: tuple[float, float]) -
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise GridError("Figures need matplotlib: run `pip install private-rl-gym[figures]`.") from None
+        raise GridError(f"Figures need matplotlib: run {install('figures')}.") from None
     rows = -(-len(titles) // columns)
     figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained", facecolor=PAPER)
     panels = [figure.add_subplot(rows, columns, 1 + number) for number in range(len(titles))]

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from private_rl_gym.experiments.cell import run_cell
 from private_rl_gym.experiments.config import Cell
 from private_rl_gym.experiments.names import GridError
+from private_rl_gym.lazy import install
 
 __all__ = ["Answer", "Engine", "InProcess", "OnDask", "OnJoblib", "engine_named"]
 
@@ -140,7 +141,7 @@ class OnDask:
         try:
             from distributed import Client, as_completed
         except ImportError:
-            raise GridError("engine='dask' needs the extra dask: run `pip install private-rl-gym[dask]`.") from None
+            raise GridError(f"engine='dask' needs the extra dask: run {install('dask')}.") from None
         try:
             client = Client(  # type: ignore[no-untyped-call]
                 self.scheduler, timeout="5s", set_as_default=False

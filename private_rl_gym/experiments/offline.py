@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from private_rl_gym.agents.dp_ucbvi import DPUCBVI
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.logged import LoggedUsers
+from private_rl_gym.experiments import register
 from private_rl_gym.experiments.names import GridError, Named
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.boundary import Boundary
@@ -31,12 +32,14 @@ class Learned:
         board: The boundary that took the table in.
         stationary: Whether stages were pooled.
         truth: The true model, where the data are synthetic; the learner never saw it.
+        about: What was asked for, for the ledger.
     """
 
     agent: DPUCBVI
     board: Boundary
     stationary: bool
     truth: FiniteModel | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -136,20 +139,27 @@ def learn_from_table(
         raise GridError(str(error)) from None
     board.publish()  # those of a table that is smaller than was said
     agent = DPUCBVI("TabularPolicy", board, seed=0).learn_offline(stationary=stationary)
-    return Learned(agent, board, stationary, truth)
+    about = {
+        "boundary": boundary.kind.__name__,
+        "options": dict(options),
+        "stages, states, actions": list(sizes),
+        "stages pooled": stationary,
+        "bad rows": bad_rows,
+    }
+    return Learned(agent, board, stationary, truth, about)
 
 
 def write(learned: Learned, folder: Path) -> list[Path]:
     """Write the policy (for machines and for readers), the ledger and the report. Everything is from the release."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / name for name in ("policy.zip", "policy.csv", "ledger.json", "report.md")]
+    paths = [folder / name for name in ("policy.zip", "policy.csv", register.LEDGER, "report.md")]
     learned.agent.save(paths[0])
     with paths[1].open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["stage", "state", "action"])
         table = learned.agent.policy.table[:, :-1]  # without the state where ended episodes wait
         lines.writerows((h, s, int(table[h, s])) for h in range(len(table)) for s in range(table.shape[1]))
-    paths[2].write_text(json.dumps(learned.board.ledger.to_dict(), indent=2) + "\n")
+    paths[2].write_text(json.dumps(register.entry(learned.board, learned.about), indent=2) + "\n")
     paths[3].write_text(report(learned))
     return paths
 
@@ -183,7 +193,8 @@ def report(learned: Learned) -> str:
     synthetic = ", except for the lines on the true model, which is known because the data are synthetic"
     return (
         f"# A policy learned from {release.users:,} users\n\n"
-        f"**Guarantee.** {board.ledger}\n\n{board.ledger.sentence()}\n\n"
+        f"**Guarantee.** {board.ledger}\n\n{register.in_words(board)}\n\n"
+        f"Mechanism: {board.ledger.outside.mechanism}.\n\n"
         "Everything in this report and beside it was computed from what this guarantee covers"
         f"{synthetic if learned.truth else ''}. Another run on the same people, with other options too, costs as much "
         "again: the epsilons, and the deltas, of all runs of which anything is shown add up.\n\n"

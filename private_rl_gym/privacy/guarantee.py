@@ -60,7 +60,8 @@ class Neighbours(_Word):
 class Covers(_Word):
     """The data of a user that a promise protects."""
 
-    EVERYTHING = "states and rewards"
+    EVERYTHING = "states, actions and rewards"
+    ANSWERS = "states and rewards"
     REWARDS = "rewards"
 
 
@@ -308,7 +309,7 @@ class Ledger:
             users=min((entry.users for entry in entries if entry.users is not None), default=None),
             mechanism="; ".join(dict.fromkeys(entry.mechanism for entry in entries)),
             neighbours=_either(entries, "neighbours", Neighbours.ZERO_OUT, Neighbours.SAME_START),
-            covers=_either(entries, "covers", Covers.REWARDS),
+            covers=_either(entries, "covers", Covers.REWARDS, Covers.ANSWERS),
             notes=tuple(dict.fromkeys(note for entry in entries for note in entry.notes)),
             seeded=any(entry.seeded for entry in entries),
             mu=math.hypot(*(entry.mu or 0.0 for entry in entries)) if all(entry.mu for entry in entries) else None,

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.lazy import install
+
 __all__ = ["AdditiveNoise", "NoiseBitsOfBatches", "NoiseSource", "Noises", "RandomAnswers", "round_to_grid"]
 
 
@@ -143,7 +145,5 @@ def _secure_bits() -> Any:
     try:
         from randomgen import ChaCha
     except ImportError as error:
-        raise ImportError(
-            "secure=True needs the package randomgen: run `pip install private-rl-gym[secure]`."
-        ) from error
+        raise ImportError(f"secure=True needs the package randomgen: run {install('secure')}.") from error
     return ChaCha(rounds=20)  # keyed by the operating system

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.privacy.answers import one_of
 from private_rl_gym.privacy.conversion import check_budget
-from private_rl_gym.privacy.guarantee import Guarantee, Ledger, TrustModel
+from private_rl_gym.privacy.guarantee import Covers, Guarantee, Ledger, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers.population import Population, Recorder, behind_closed_doors, layers, quietly
 from private_rl_gym.wrappers.sealed import Sealed
@@ -132,6 +132,7 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             0.0,
             None,
             "states and rewards are randomized at every step",
+            covers=Covers.ANSWERS,
             seeded=self._source.seeded,
         )
 

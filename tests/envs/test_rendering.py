@@ -155,5 +155,5 @@ except gym.error.DependencyNotInstalled as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install private-rl-gym[rendering]" in done.stdout
+    assert "pip install -c constraints.txt '.[rendering]'" in done.stdout
     assert "render_mode='ansi'" in done.stdout

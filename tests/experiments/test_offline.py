@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from private_rl_gym.agents import DPUCBVI, PSRL, UCBVI
 from private_rl_gym.cli import app
 from private_rl_gym.envs import Cohort, LoggedUsers
+from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
 HORIZON, USERS = 12, 20_000
@@ -194,6 +195,44 @@ def test_a_file_becomes_a_policy_a_ledger_and_a_report(files, file):
         assert b"P0000" not in path.read_bytes()
 
 
+def test_a_ledger_is_an_entry_of_a_register(files):
+    """It says what was run and when, and the same for any table of that many users."""
+    for name, epsilon in (("first", "1"), ("second", "2")):
+        assert run("cohort.csv", *SIZES, "--epsilon", epsilon, "--stationary", "--out", name).exit_code == 0
+    ledger = json.loads((files / "first" / "ledger.json").read_text())
+    assert ledger["run"]["table"] == "cohort.csv"
+    assert ledger["run"]["stages, states, actions"] == [12, 7, 4]
+    assert ledger["run"]["stages pooled"] is True
+    assert ledger["run"]["noise"] == "a generator that is not cryptographic, seeded by the operating system"
+    assert "2.72 times as likely" in ledger["in words"]
+    assert "covers all her rows: states, actions and rewards" in ledger["in words"]
+    assert ledger["in words"] in (files / "first" / "report.md").read_text()
+
+    other = pa.table(Cohort.table(3_000, instance_seed=1))
+    pyarrow.csv.write_csv(other, "cohort.csv")
+    assert run("cohort.csv", *SIZES, "--epsilon", "1", "--stationary", "--out", "other").exit_code == 0
+    again = json.loads((files / "other" / "ledger.json").read_text())
+    for entry in (ledger, again):
+        entry["run"].pop("date")
+    assert again == ledger
+
+    done = run("cohort.csv", *SIZES, "--out", "first")
+    assert done.exit_code == 2
+    assert "holds the ledger of an earlier run" in " ".join(done.output.split())
+
+    done = CliRunner().invoke(app, ["spent", "first", "second"])
+    assert done.exit_code == 0, done.output
+    together = done.output.splitlines()[-1]
+    epsilon, delta = map(float, re.search(r"Together: \(([\d.]+), ([\de.-]+)\)", together).groups())
+    assert delta == pytest.approx(2e-6)
+    apart = [json.loads((files / name / "ledger.json").read_text())["outside"]["mu"] for name in ("first", "second")]
+    assert epsilon == pytest.approx(gaussian_epsilon(2e-6, np.hypot(*apart)), rel=1e-6)
+    assert 2.0 < epsilon < 3.0
+    for folder in ("nowhere", "cohort.csv"):
+        done = CliRunner().invoke(app, ["spent", "first", folder])
+        assert done.exit_code == 2, done.output
+
+
 @pytest.mark.slow
 def test_names_ranges_and_boundaries_are_options(files):
     table = pa.table(Cohort.table(3_000))
@@ -201,9 +240,12 @@ def test_names_ranges_and_boundaries_are_options(files):
     pyarrow.parquet.write_table(renamed, "named.parquet")
     for boundary, said in (("ldp", "LDP"), ("sdp", "SDP"), ("open", "no privacy")):
         options = [] if boundary == "open" else ["--epsilon", "3"]
-        done = run("named.parquet", *SIZES, "--column", "user=patient", "--boundary", boundary, *options)
+        where = ["--out", boundary]
+        done = run("named.parquet", *SIZES, "--column", "user=patient", "--boundary", boundary, *options, *where)
         assert done.exit_code == 0, done.output
         assert said in done.output
+        report = (files / boundary / "report.md").read_text()
+        assert ("simulated by the owner of the table" in report) == (boundary != "open")
     done = run("named.parquet", *SIZES, "--column", "user=patient", "--reward-range", "-1", "1", "--out", "wide")
     assert done.exit_code == 0, done.output
     logged = float(re.search(r"The users in the table: (-?[\d.]+) on average, give or take ([\d.]+)", done.output)[1])

@@ -24,7 +24,12 @@ def test_one_line():
 
 def test_a_sentence_for_a_lawyer():
     sentence = jdp.sentence()
-    for part in ("Each of 50000 users", "(1.0, 1e-06)-joint differential privacy", "states and rewards", "for ever"):
+    for part in (
+        "Each of 50000 users",
+        "(1.0, 1e-06)-joint differential privacy",
+        "states, actions and rewards",
+        "for ever",
+    ):
         assert part in sentence
     assert sentence.endswith(".")
     assert "No privacy is promised" in none.sentence()

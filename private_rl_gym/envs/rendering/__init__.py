@@ -4,7 +4,7 @@
 * ``Scene`` - the drawing of a family; ``GraphScene`` (any model), ``RiverScene``, ``HardScene``
 * ``text``, ``picture``, ``Window`` - a scene as a string, as an array of pixels, on a screen
 
-Pixels need pygame (``pip install private-rl-gym[rendering]``), which is imported when the first one is drawn.
+Pixels need pygame (the extra ``rendering``), which is imported when the first one is drawn.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
+from private_rl_gym.lazy import install
+
 if TYPE_CHECKING:
     from private_rl_gym.envs.rendering.scene import Path, Scene
 
@@ -41,8 +43,7 @@ def _pygame() -> Any:
         import pygame
     except ImportError as error:
         raise DependencyNotInstalled(
-            "Pictures of environments need pygame: run `pip install private-rl-gym[rendering]`, or use "
-            "render_mode='ansi'."
+            f"Pictures of environments need pygame: run {install('rendering')}, or use render_mode='ansi'."
         ) from error
     return pygame
 
