@@ -35,6 +35,9 @@ GRID = 2.0**-26
 SLACK = 1.0 + 1e-9
 """A factor on sensitivities for rounding in floating point, which is smaller by far."""
 
+LONGEST = 1.0 + 1e-10
+"""The largest squared norm of a user's vector: whatever is longer is not counted."""
+
 RANGES = 2.0 ** np.arange(-16, 32)
 """Lower ends of the classes in which users report the range of their returns; the first class has no lower end."""
 
@@ -295,8 +298,8 @@ def _add_users(
         if shares[2] > 0.0:
             level = int(np.floor(np.log2(largest))) if largest > 0.0 else LOWEST
             vector[at + 2 * segments + min(max(level - LOWEST, 0), CLASSES - 1)] = shares[2]
-        # Whatever came before: the norm is that of the shares, or the vector is zero.
-        if not np.isfinite(vector).all():
+        # Whatever came before: the norm is at most one, or the vector is zero (also where it is not a number).
+        if not (vector * vector).sum() <= LONGEST:
             continue
         for i in range(len(vector)):
             sums[i] += int(np.floor(vector[i] / GRID + 0.5))
@@ -305,12 +308,17 @@ def _add_users(
 @compiled
 def _clipped(vector: Any, bound: float, share: float, out: Any) -> None:
     """Write the vector, clipped to the bound and divided by it, times its share."""
-    norm = np.sqrt((vector * vector).sum())
-    scale = share / max(norm, bound)
-    if not np.isfinite(norm):
-        scale = np.nan
+    largest = np.abs(vector).max()
+    if largest == 0.0:
+        out[:] = 0.0
+        return
+    squares = 0.0
     for i in range(len(vector)):
-        out[i] = vector[i] * scale
+        out[i] = vector[i] / largest  # squares of tiny numbers would vanish, and those of huge ones be infinite
+        squares += out[i] * out[i]
+    scale = share * min(1.0 / np.sqrt(squares), largest / bound) if np.isfinite(squares) else np.nan
+    for i in range(len(vector)):
+        out[i] *= scale
 
 
 @compiled

@@ -26,7 +26,9 @@ from private_rl_gym.experiments.config import Cell, Choice
 from private_rl_gym.experiments.store import Record
 from private_rl_gym.experiments.summary import as_csv, as_markdown, curves_csv, summarize
 from private_rl_gym.planning import Policy
+from private_rl_gym.planning.network import Layers
 from private_rl_gym.privacy import Guarantee, Ledger, TrustModel, Values
+from private_rl_gym.privacy.asks import Objective
 from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river
 
@@ -707,6 +709,20 @@ def test_11_wrappers_that_agents_would_ignore_are_named():
     said = warned(lambda: agents.DPUCBVI("TabularPolicy", outside))
     assert len(said) == 1
     assert said[0].startswith("TimeLimit, Monitor outside the JDPBillboard")
+
+
+# 13. An objective that is asked of users switches no clip off ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reach", "clip"), [(1e166, 1e-172), (1e150, 1e-170), (1e170, 1e-300), (1e-300, 1e-300)])
+def test_13_no_objective_makes_a_user_longer_than_one(reach, clip):
+    """6.5 million was found where one is proved: squares of what was clipped had vanished."""
+    board = OpenBillboard(gym.make("CartPole-v1", max_episode_steps=20), statistic=Layers((4,)))
+    theta = np.random.default_rng(0).normal(size=board.population.network.size)
+    for scale in (0.1, 50.0):
+        asked = Objective(np.zeros(20), reach=reach, clip=clip, shares=(1.0, 0.0, 0.0, 0.0))
+        board.serve(scale * theta, np.array([3]), asked, rng=np.random.default_rng(1))
+        assert np.linalg.norm(board.batch.gradient) <= 1.0 + 1e-6
 
 
 def test_boundaries_are_never_copied():

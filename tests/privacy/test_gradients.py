@@ -158,6 +158,12 @@ ASKS = [
     {"shares": (0.0, 0.0, 1.0, 0.0)},
     {"shares": (0.0, 1.0, 0.0, 0.0), "reach": 1e-6},
     {"shares": GRADIENT, "local_steps": 3, "local_rate": 0.5},
+    {"shares": GRADIENT, "reach": 1e166, "clip": 1e-172},  # squares of such entries are zero
+    {"shares": GRADIENT, "reach": 1e150, "clip": 1e-170},
+    {"shares": GRADIENT, "reach": 1e170, "clip": 1e-300},
+    {"shares": GRADIENT, "reach": 1e-300, "clip": 1e-300, "local_steps": 2, "local_rate": 1e-300},
+    {"shares": (0.9, 0.0, 0.0, 0.4), "reach": 1e166, "clip": 1e-172},
+    {"shares": (0.0, 1.0, 0.0, 0.0), "reach": 1e-300},
 ]
 
 
@@ -188,8 +194,26 @@ def test_no_shares_and_no_rewards_make_a_vector_longer(data):
     raw = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)))
     shares = tuple(raw / max(1.0, float(np.linalg.norm(raw)) * (1 + 1e-15)))
     users = episodes(network, users=1, rewards=rewards)
-    ask = asked(statistic, shares=shares, reach=data.draw(st.floats(1e-9, 1e9)))
+    positive = st.floats(0.0, exclude_min=True, allow_infinity=False)
+    ask = asked(statistic, shares=shares, reach=data.draw(positive), clip=data.draw(positive))
     assert np.linalg.norm(vector(statistic, users, ask)) <= statistic.l2 / 2.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"clip": 1e-150}, {"reach": 1e166, "clip": 1e-172}, {"reach": 1e100, "clip": 1e-200}]
+)
+def test_a_tiny_clip_is_a_clip(options):
+    """Squares of what is clipped vanish; its direction does not."""
+    statistic = Gradients(NETWORKS["choices"], H)
+    users = episodes(statistic.network, users=1)
+    tiny, usual = (
+        vector(statistic, users, asked(statistic, shares=GRADIENT, **kind))
+        for kind in (options, {"reach": 1e3, "clip": 1e-6})
+    )
+    if "reach" not in options:
+        usual = vector(statistic, users, asked(statistic, shares=GRADIENT, clip=1e-6))
+    np.testing.assert_allclose(tiny, usual, atol=2 * GRID)
+    assert np.linalg.norm(tiny) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_two_users_are_as_far_apart_as_stated():
