@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Agent"]
+
+OTHERS = "parameters were set: whoever they were learned from is not covered"
+"""What a guarantee says of parameters that came without one."""
 
 
 class Agent(ABC):
@@ -481,12 +485,15 @@ class Agent(ABC):
             return
         if self.board is None and self._policy is None:
             raise ValueError(f"{type(self).__name__} has no environment yet: give it one with set_env, or load a file.")
-        sizes = self._sizes()
+        sizes, numbers = self._sizes(), np.array(found[known])
         try:
-            policy = self.policy_of(np.array(found[known]), sizes)
+            policy = self.policy_of(numbers, sizes)
         except (TypeError, ValueError) as error:
             raise ValueError(f"These parameters are of another problem than (H, S, A) = {sizes}: {error}") from None
+        own = np.array_equal(numbers, self.policy_array(self.best_policy()))
         self.begin_from(policy)
+        if earlier is None and self._earlier is None and self.board is not None and not own:
+            earlier = replace(self.promise, notes=(*self.promise.notes, OTHERS))
         self._earlier = earlier or self._earlier
 
     def begin_from(self, policy: Policy) -> None:

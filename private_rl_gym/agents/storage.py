@@ -109,7 +109,8 @@ def _restore(agent: Agent, about: dict[str, Any], arrays: dict[str, Any], *, see
             for name, rng in agent.streams().items():
                 rng.bit_generator.state = about["streams"][name]
     state = {name.split("/", 1)[1]: array for name, array in arrays.items() if name.startswith("state/")}
-    agent.set_state(state)
+    if not agent.plans_batches or agent.board is None or agent.board.identity == about["board"]:
+        agent.set_state(state)  # batches are planned again from their releases, on the board that they are of
     if agent.board is None and about["spaces"] is not None:
         agent.set_spaces(about["spaces"])
     if "policy" in arrays and about["sizes"] is not None:

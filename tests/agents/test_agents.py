@@ -242,6 +242,29 @@ def test_noise_that_protects_is_not_saved(tmp_path):
     assert again.guarantee.epsilon == agent.guarantee.epsilon > 0
 
 
+def test_a_file_is_taken_up_with_a_smaller_board(tmp_path):
+    """It received more releases than fewer users would give, and was called damaged."""
+    board = JDPBillboard(river(), epsilon=1.0, users=20_000, delta=1e-6)
+    agent = agents.FrugalUCBVI("TabularPolicy", board, seed=0).learn(20_000 * 5)
+    agent.save(tmp_path / "agent")
+    few = JDPBillboard(river(), epsilon=1.0, users=200, delta=1e-6)
+    again = agents.FrugalUCBVI.load(tmp_path / "agent", env=few)
+    np.testing.assert_array_equal(again.best_policy().table, agent.best_policy().table)
+    again.learn(200 * 5)
+
+
+def test_parameters_that_are_set_come_with_a_note():
+    free = agents.DPUCBVI("TabularPolicy", OpenBillboard(river()), seed=0).learn(50 * 5)
+    board = JDPBillboard(river(), epsilon=1.0, users=50)
+    agent = agents.DPUCBVI("TabularPolicy", board, seed=0)
+    agent.set_parameters(agent.get_parameters())
+    assert "not covered" not in str(agent.guarantee)
+    agent.set_parameters(free.get_parameters())
+    assert "not covered" in str(agent.guarantee)
+    agent.learn(50 * 5)
+    assert "not covered" not in str(agent.guarantee)  # it has planned from the board's own users
+
+
 def test_files_of_format_3_are_read_and_promise_nothing_by_themselves(tmp_path):
     board = JDPBillboard(river(), epsilon=1.0, users=50)
     agent = agents.DPUCBVI("TabularPolicy", board, seed=0).learn(20 * 5)

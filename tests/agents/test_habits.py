@@ -208,7 +208,7 @@ def test_what_logs_and_bars_need_is_named(missing, options, monkeypatch, tmp_pat
         builtins, "__import__", lambda name, *rest: _refuse(name) if name == missing else genuine(name, *rest)
     )
     agent = DPUCBVI("TabularPolicy", jdp(), tensorboard_log=str(tmp_path) if missing == "tensorboard" else None)
-    with pytest.raises(ImportError, match=r"pip install 'private-rl-gym\[train\]'"):
+    with pytest.raises(ImportError, match=r"pip install -c constraints.txt '\.\[train\]'"):
         agent.learn(H, **options)
 
 
