@@ -27,7 +27,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
 from private_rl_gym import agents
-from private_rl_gym.experiments.drawing import label_ends, look_of, new_panels, save
+from private_rl_gym.experiments.drawing import COLORS, FAINT, finish, label_ends, new_panels, save, say
+from private_rl_gym.experiments.looks import EXACT
 from private_rl_gym.wrappers import Boundary, JDPBillboard, OpenBillboard
 
 EPISODES = 100  # of an evaluation
@@ -35,6 +36,8 @@ SHORT = 50  # steps: episodes that are shorter are evaluated
 MANY = 5_000  # times, because little is earned in each
 CHANCE = 0.1  # of the first return: a gain without noise that is smaller is no learning
 FEW = 10  # of one of Stable-Baselines3's PPO, which meets one user at a time
+HUES = {math.inf: EXACT, 8.0: COLORS[1], 2.0: COLORS[2], 1.0: COLORS[5], 0.5: COLORS[4]}  # the same in every figure
+NEAR = 0.9  # of the gain without noise
 
 Points = list[tuple[int, float, int]]
 """Users, mean return of the policy, and steps of the environment so far."""
@@ -207,33 +210,59 @@ def needed(records: list[dict[str, Any]], goal: float) -> str:
     return "\n".join(lines)
 
 
+def finding(records: list[dict[str, Any]], env_ids: list[str], agent: str) -> str:
+    """How many problems are learned nearly as well as without noise, by epsilon; of one problem, the least share."""
+    shares: dict[float, list[float]] = {}
+    for env_id in env_ids:
+        here = longest({key: group for key, group in grouped(records).items() if key[:2] == (env_id, agent)})
+        last = {epsilon: np.mean([r["points"][-1][1] for r in group]) for epsilon, group in here.items()}
+        null = np.mean([record["points"][0][1] for group in here.values() for record in group])
+        for epsilon in last:
+            if math.isfinite(epsilon) and math.inf in last:
+                shares.setdefault(epsilon, []).append(float((last[epsilon] - null) / (last[math.inf] - null)))
+    if len(env_ids) == 1:
+        least = math.floor(100.0 * min(share for found in shares.values() for share in found)) / 100.0
+        learned = f"{env_ids[0]} is learned to {least:g} of what is learned without noise"
+        return f"From epsilon = {min(shares):g} on, {learned}"
+    counts = [
+        f"{sum(share >= NEAR for share in found)} of {len(found)} problems at epsilon = {epsilon:g}"
+        for epsilon, found in sorted(shares.items())
+    ]
+    return f"Learned to {NEAR:g} or more of what is learned without noise: {', and '.join(counts)}"
+
+
+def longest(groups: dict[tuple[str, str, float, int], list[dict[str, Any]]]) -> dict[float, list[dict[str, Any]]]:
+    """The runs at each epsilon with the most users."""
+    return {epsilon: group for (_, _, epsilon, users), group in sorted(groups.items(), key=lambda g: g[0]) if users > 0}
+
+
 def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: Path) -> None:
     """A panel for each environment: the mean over seeds and their range, at each epsilon, and random play."""
     columns = min(2, len(env_ids))
-    shown = sorted({r["epsilon"] for r in records if r["env"] in env_ids and r["agent"] == agent}, reverse=True)
-    canvas, panels = new_panels(env_ids, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.4, 3.4))
+    titles = [f"{env_ids[0]}, {agent}"] if len(env_ids) == 1 else env_ids
+    canvas, panels = new_panels(titles, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.0, 3.4))
     for env_id, panel in zip(env_ids, panels, strict=True):
-        groups = {
-            key[2:]: group for key, group in grouped(records).items() if key[:2] == (env_id, agent) and key[3] > 0
-        }
-        longest = {epsilon: max(users for other, users in groups if other == epsilon) for epsilon, _ in groups}
+        here = longest({key: group for key, group in grouped(records).items() if key[:2] == (env_id, agent)})
+        most = max(group[0]["points"][-1][0] for group in here.values())
         ends, nulls = [], []
-        for epsilon in sorted(longest, reverse=True):
-            group, look = groups[epsilon, longest[epsilon]], look_of(shown.index(epsilon))
+        for epsilon in sorted(here, reverse=True):
+            group, color = here[epsilon], HUES.get(epsilon, COLORS[6])
             users = [point[0] for point in group[0]["points"]]
             returns = np.array([[point[1] for point in record["points"]] for record in group])
             nulls += [record["points"][0][1] for record in group]
-            panel.plot(users, returns.mean(axis=0), **look)
-            panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=look["color"], alpha=0.15, lw=0)
+            panel.plot(users, returns.mean(axis=0), color=color)
+            panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=color, alpha=0.15, lw=0)
+            if users[-1] < most:  # the label is farther off
+                panel.plot(users[-1], returns[:, -1].mean(), "o", color=color, ms=5)
             name = "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
-            ends.append((float(returns.mean(axis=0)[-1]), f"{name} ({len(group)})", look["color"]))
+            ends.append((float(returns.mean(axis=0)[-1]), f"{name} ({len(group)})", color))
         null = float(np.mean(nulls))
-        panel.axhline(null, color="0.5", linestyle=":")
-        panel.set(xlabel="users", ylabel="mean return")
-        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.axhline(null, color=FAINT, linestyle=":")
+        panel.set(xlabel="users", ylabel="mean return", xlim=(0, most))
         panel.locator_params(axis="x", nbins=5)
-        label_ends(panel, [*ends, (null, "random play", "0.4")], apart=0.07)
-    save(canvas, target.with_suffix(""), [target.suffix.removeprefix(".")])
+        finish(panel)
+        label_ends(panel, [*ends, (null, "random play", FAINT)], apart=0.07)
+    save(say(canvas, finding(records, env_ids, agent)), target.with_suffix(""), [target.suffix.removeprefix(".")])
 
 
 def main() -> None:
