@@ -43,6 +43,8 @@ COLORS = (INK, "#1f77c0", "#d55e00", "#009e73", "#c2569b", "#8b6ad8", "#a8791c",
 STYLES = ("-", "--", ":", "-.")
 WIDEST = 34
 """Letters of a label in one line."""
+TOGETHER = 0.01
+"""Ends of curves that are not farther apart, as a share of the height, are seen as one."""
 
 
 def new_axes(title: str) -> tuple[Figure, Any]:
@@ -143,20 +145,15 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], apart: float =
     written = {end: "\n".join(in_lines(end[1])) for end in ends}
     apart = min(apart, 1.0 / max(1, sum(text.count("\n") + 1 for text in written.values())))
     ordered: list[tuple[float, str, str]] = []
-    group: list[tuple[float, str, str]] = []  # ends that are close to each other keep the order in which they came
+    group: list[tuple[float, str, str]] = []  # ends that are one to the eye keep the order in which they came
     for end in sorted(ends):
-        if group and share(end) - share(max(group)) > apart:
+        if group and share(end) - share(min(group)) > TOGETHER:
             ordered, group = ordered + group, []
         group = sorted([*group, end], key=ends.index, reverse=True)
     ordered += group
     rows = [written[end].count("\n") + 1 for end in ordered]
     gaps = [apart * (first + second) / 2 for first, second in itertools.pairwise(rows)]
-    places: list[float] = []
-    for number, end in enumerate(ordered):
-        places.append(max(share(end), places[-1] + gaps[number - 1]) if places else max(share(end), 0.0))
-    for number in range(len(places) - 1, -1, -1):  # those that left the axes come back down
-        ceiling = 1.0 if number == len(places) - 1 else places[number + 1] - gaps[number]
-        places[number] = min(places[number], ceiling)
+    places = _spread([share(end) for end in ordered], gaps)
     size = 8.5 if apart > 0.045 else 7.5
     for place, end in zip(places, ordered, strict=True):
         axes.annotate(
@@ -177,6 +174,21 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], apart: float =
                 "relpos": (0.0, 0.5),
             },
         )
+
+
+def _spread(wanted: Sequence[float], gaps: Sequence[float]) -> list[float]:
+    """Places in [0, 1] as near to those that are wanted as gaps allow, by least squares, in the same order."""
+    offsets = [0.0, *itertools.accumulate(gaps)]
+    blocks: list[tuple[float, int]] = []  # means, and how many share each
+    for place, offset in zip(wanted, offsets, strict=False):
+        mean, count = place - offset, 1
+        while blocks and blocks[-1][0] >= mean:
+            below, others = blocks.pop()
+            mean, count = (mean * count + below * others) / (count + others), count + others
+        blocks.append((mean, count))
+    highest = max(0.0, 1.0 - offsets[-1])
+    starts = [min(max(mean, 0.0), highest) for mean, count in blocks for _ in range(count)]
+    return [start + offset for start, offset in zip(starts, offsets, strict=False)]
 
 
 def in_lines(text: str, letters: int = WIDEST) -> list[str]:

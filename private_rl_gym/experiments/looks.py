@@ -36,7 +36,7 @@ AGENT_COLORS = {
     "OPPO": EXACT,
 }
 TRUST_COLORS = {"open": EXACT, "jdp": "#1f77c0", "sdp": "#8b6ad8", "ldp": "#d55e00"}
-TRUST_STYLES = {"sdp": "-.", "ldp": ":"}
+TRUST_STYLES: dict[str, Any] = {"sdp": "-.", "ldp": (0, (6, 1.5, 1, 1.5, 1, 1.5))}  # dotted is never learning
 
 
 def hides(curve: Curve) -> bool:
@@ -55,7 +55,7 @@ def looks(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     agents = {_agent(curve) for curve in private}
     trusts = {_trust(curve) for curve in private}
     by_trust = len(agents) == 1 and len(trusts) > 1
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, Any], list[int]] = {}
     for number, curve in enumerate(curves):
         if by_trust:
             color, style = TRUST_COLORS.get(_trust(curve), INK), "-"
@@ -69,7 +69,7 @@ def looks(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{}] * len(curves)
     for (color, style), numbers in groups.items():
         for place, number in enumerate(sorted(numbers, key=lambda number: curves[number].epsilon)):
-            strength = 1.0 - 0.62 * place / max(1, len(numbers) - 1)
+            strength = 1.0 - 0.5 * place / max(1, len(numbers) - 1)
             found[number] = {"color": color, "linestyle": style, "alpha": strength, "linewidth": 1.8}
     return found
 

@@ -83,15 +83,17 @@ def lower_bound(curve: Curve) -> NDArray[np.float64]:  # [point]
 def draw_bounds(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> list[tuple[float, str, str]]:
     """Draw the bounds that say something beside curves in these colours, and return their ends with names and colours.
 
-    Upper ones are dotted, in the colour of their curve; the lower one is dashed. Curves on several problems get no
-    lower bound.
+    Upper ones are dotted, in the colour of their curve, with one name for all; the lower one is dashed. Curves on
+    several problems get no lower bound.
     """
     ends = []
     for curve, color in zip(curves, colors, strict=True):
         upper = upper_bound(curve)
-        if upper is not None and not np.isnan(upper[-1]):
+        if upper is not None and np.isfinite(upper).sum() > 1 and not np.isnan(upper[-1]):
             axes.plot(curve.users, upper, ls=(0, (1, 2)), lw=1.0, color=color)
             ends.append((float(upper[-1]), f"upper bound, constant 1: {curve.label}", color))
+    if len(ends) > 1:
+        ends = [(max(ends)[0], "dotted: upper bounds, constant 1", FAINT)]
     if len({sizes_of(curve.config) for curve in curves}) == 1:
         lower = lower_bound(curves[0])
         axes.plot(curves[0].users, lower, ls=(0, (5, 3)), lw=1.0, color=FAINT)
