@@ -310,13 +310,15 @@ def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
     figures = {}
     if lost and grid.figure.get("main") == "share":
         figures["share"] = share_figure(lost, title)
+    if lost and grid.figure.get("main") == "privacy":
+        figures["privacy"] = privacy_figure(lost, title)
     if "x" in grid.figure:
         figures["against"] = against_figure(lost or returned, title, grid.figure["x"], grid.figure.get("panels"))
     if any(curve.mistakes is not None for curve in lost):
         figures["mistakes"] = mistakes_figure(lost, title)
     if lost:
         figures["regret"] = regret_figure(lost, title, bounds=bool(grid.figure.get("bounds")))
-        figures["privacy"] = privacy_figure(lost, title)
+        figures.setdefault("privacy", privacy_figure(lost, title))
     if returned:
         figures["return"] = return_figure(returned, title)
         figures["privacy-of-return"] = privacy_figure(returned, title)

@@ -74,12 +74,19 @@ def finding_of_shares(curves: Sequence[Curve], shares: Sequence[float]) -> str:
 
 
 def finding_of_epsilon(curves: Sequence[Curve], groups: Mapping[str, Sequence[Curve]]) -> str:
-    """Regret at the smallest and the largest true epsilon of the best group; what printed constants really cost."""
+    """Regret at the smallest and the largest true epsilon of the best group; what printed constants really cost.
+
+    Where groups have the same values of epsilon, which of them loses least at how many.
+    """
     private = [curve for curve in curves if hides(curve)]
     if not private:
         return "No curve promises anything"
     if curves[0].measure == "return":
         return _finding_of_returns(curves)
+    counts = {(name, f"{c.epsilon:.2g}"): float(c.mean[-1]) for name, line in groups.items() for c in line if hides(c)}
+    names, places = {name for name, _ in counts}, {place for _, place in counts}
+    if len(names) > 1 and len(places) > 1 and len(counts) == len(names) * len(places):
+        return _leader(counts, "loses least at", "values of epsilon")
     best = min(private, key=lambda curve: float(curve.mean[-1]))
     name, line = next((name, line) for name, line in groups.items() if best in line)
     line = sorted((curve for curve in line if hides(curve)), key=lambda curve: curve.epsilon)

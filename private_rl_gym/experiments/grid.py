@@ -82,7 +82,7 @@ MOST_CELLS = 100_000
 _SWEEP_KEYS = {"store": str, "workers": int, "engine": str, "scheduler": str, "out": str}
 _RUN_KEYS = frozenset({"label", "environment", "boundary", "agent", "users", "seeds", "alpha"})
 _FIGURE_KEYS = frozenset({"main", "x", "panels", "bounds", "paper"})
-MAIN_FIGURES = ("share", "frontier")
+MAIN_FIGURES = ("share", "privacy", "frontier")
 """Figures that a grid may ask for in front of the usual ones; the frontier stands alone."""
 
 TABLES = ("learners", "frontier")

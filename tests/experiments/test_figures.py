@@ -73,6 +73,10 @@ def test_findings_follow_the_numbers():
     assert "loses 70 %" in finding([CURVES[0], curve(loss=0.7)])
     groups = {"DPUCBVI, jdp": CURVES[1:]}
     assert finding_of_epsilon(CURVES, groups) == "DPUCBVI, jdp loses 2,500 at a true epsilon of 1, 1,000 at 8"
+    others = [curve("PUCB", loss=0.2), curve("PUCB", epsilon=8.0, loss=0.05), curve("PUCB", epsilon=30.0, loss=0.05)]
+    compared = {"DPUCBVI, jdp": [*CURVES[1:], curve(epsilon=30.0, loss=0.04)], "PUCB, jdp": others}
+    everyone = [curve for group in compared.values() for curve in group]
+    assert finding_of_epsilon(everyone, compared) == "PUCB, jdp loses least at 2 of 3 values of epsilon"
     printed = curve(printed=True, epsilon=2.0)
     assert finding_of_epsilon([printed], {"x": [printed]}).endswith(
         "printed constants cost up to 2 times what they print"
@@ -117,6 +121,18 @@ def test_a_curve_below_another_is_seen():
     below, above, alone = (line.get_linewidth() for line in axes.lines)
     assert below > 3.0 * above
     assert above == alone == 1.5
+
+
+def test_names_are_as_near_to_their_ends_as_they_can_be_and_lines_to_them_do_not_cross():
+    _, axes = new_axes("A title")
+    axes.set_ylim(0.0, 1.0)
+    ends = [(0.5, "second", INK), (0.52, "first", INK), (0.48, "third", INK), (0.1, "alone", INK), (0.0, "foot", INK)]
+    label_ends(axes, ends)
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert sorted(heights, key=heights.get) == ["foot", "alone", "third", "second", "first"]
+    assert heights["second"] == pytest.approx(0.5)  # two beside it give way, up and down
+    assert heights["first"] - 0.5 == pytest.approx(0.5 - heights["third"])
+    assert (heights["alone"], heights["foot"]) == pytest.approx((0.1, 0.0))
 
 
 def test_names_stand_at_the_ends_on_logarithmic_axes_too():
