@@ -35,8 +35,8 @@ POOLING = frozenset({FLAGSHIP})
 LINEAR = frozenset({"PrivateLinOptVI", "PrivateLinOptPO", "LDPUCRLVTR", "UCRLVTR", "OPPO"})
 """Agents that are told the features of a mixture."""
 
-COLUMNS = 4
-"""Panels in a row."""
+COLUMNS = 3
+"""Panels in a row: as many as are wide enough to be read on a page."""
 
 HEADER = (
     "problem",
@@ -130,6 +130,12 @@ ROLES: dict[str, dict[str, Any]] = {  # the lines of each kind of agent, in the 
     "printed": {"lw": 1.4, "ls": ":"},
 }
 MARKERS = "os^Dv"
+DASHES: dict[str, Any] = {  # of lines without privacy, which are all green
+    FLAGSHIP: "--",
+    "UCBVI": "-.",
+    "UCRLVTR": (0, (9, 2)),
+    "OPPO": (0, (2, 1)),
+}
 
 
 def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
@@ -155,8 +161,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
             lines[name] = axes.errorbar([c.epsilon for c in line], [c.mean[-1] for c in line], errors, **look)
         for curve in here:
             if not hides(curve):
-                style = "--" if agent_of(curve) == FLAGSHIP else "-."
-                name = f"{agent_of(curve)}, not private"
+                style, name = DASHES.get(agent_of(curve), "-."), f"{agent_of(curve)}, not private"
                 lines[name] = axes.axhline(curve.mean[-1], color=EXACT, ls=style, lw=1.2)
         lines.pop("never learning", None)  # so that it stands last
         lines["never learning"] = axes.axhline(here[0].blind * here[0].users[-1], color=FAINT, ls=(0, (1, 3)), lw=1.4)
@@ -173,7 +178,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
         axes.set_xlabel("true epsilon")
     room = len(places) % columns > 0 and len(places) > columns
     place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": columns}
-    figure.legend(list(lines.values()), [plain_text(name) for name in lines], fontsize=9, frameon=False, **place)
+    figure.legend(list(lines.values()), [plain_text(name) for name in lines], fontsize=10, frameon=False, **place)
     return figure
 
 
