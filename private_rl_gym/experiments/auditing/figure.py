@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_rl_gym.experiments.auditing.report import Report
-from private_rl_gym.experiments.drawing import look_of, new_axes, plain_text
+from private_rl_gym.experiments.drawing import FAINT, INK, look_of, new_axes, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,11 +35,11 @@ def tradeoff(axes: Any, report: Report) -> None:
         grown = math.exp(claim.epsilon)
         least = np.maximum(1.0 - claim.delta - grown * alarms, (1.0 - claim.delta - alarms) / grown)
         least = np.clip(least, 0.0, 1.0)
-        axes.fill_between(alarms, 0.0, least, color="#d9d9d9", lw=0, label="ruled out by the claim")
+        axes.fill_between(alarms, 0.0, least, color=FAINT, alpha=0.25, lw=0, label="ruled out by the claim")
         if claim.delta > 0.0 and any(result.gaussian is not None for result in report.results):
             curve = ndtr(ndtri(1.0 - alarms) - gaussian_mu(claim.epsilon, claim.delta))
-            axes.plot(alarms, curve, ":", color="#555555", lw=1.2, label="Gaussian noise as stated")
-    axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", lw=0.8, label="guessing")
+            axes.plot(alarms, curve, ":", color=INK, lw=1.2, label="Gaussian noise as stated")
+    axes.plot([0.0, 1.0], [1.0, 0.0], color=FAINT, lw=0.8, label="guessing")
     for number, result in enumerate(report.results):
         look, finding = look_of(number + 1), result.finding
         if finding is None:
