@@ -1,5 +1,6 @@
 """The site: hand-written pages in Markdown, and pages that are made from the package itself."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -38,3 +39,12 @@ html_title = "private_rl_gym"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", link_proofs)
+
+
+def link_proofs(_app, _what, _name, _obj, _options, lines):
+    """Files of proofs that docstrings name become links to their pages."""
+    lines[:] = [re.sub(r"(?<!`)docs/proofs/([a-z-]+)\.md", r":doc:`\1 </proofs/\1>`", line) for line in lines]
