@@ -1,11 +1,19 @@
 """Formulas as MathML, which browsers draw themselves: the site needs neither network nor scripts for them."""
 
+import re
+from html import unescape
+
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
+LONG = 36
+"""Signs within a sentence that do not fit into a line of a telephone: such a formula may scroll."""
+
 
 def _inline(translator, node):
-    translator.body.append(convert(node.astext()))
+    formula = convert(node.astext())
+    signs = len(unescape(re.sub(r"<[^>]*>", "", formula)))
+    translator.body.append(f'<span class="long-formula">{formula}</span>' if signs > LONG else formula)
     raise SkipNode
 
 
