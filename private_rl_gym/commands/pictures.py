@@ -17,7 +17,7 @@ from private_rl_gym.experiments.report import report
 from private_rl_gym.experiments.store import Store
 from private_rl_gym.experiments.summary import Curve
 
-__all__ = ["GRID_ARGUMENT", "Code", "draw_all", "plot", "sweep_again", "table"]
+__all__ = ["GRID_ARGUMENT", "Code", "curves_of", "draw_all", "plot", "sweep_again", "table"]
 
 GRID_ARGUMENT = typer.Argument(
     help="A TOML file, or the name of a built-in grid.",
@@ -39,7 +39,7 @@ def draw_all(grid: Grid, store: Store, out: Path, again: str = "") -> list[Path]
     The report shows the command that makes it ``again``.
     """
     records = list(store.read(grid.cells))
-    curves = _curves(grid, store)
+    curves = curves_of(grid, store)
     try:
         out.mkdir(parents=True, exist_ok=True)
         paths = []
@@ -63,7 +63,8 @@ def sweep_again(grid: Path | str, store: Path, users: int | None, seeds: int | N
     return shlex.join(words + ([] if seeds is None else ["--seeds", str(seeds)]))
 
 
-def _curves(grid: Grid, store: Store) -> list[Curve]:
+def curves_of(grid: Grid, store: Store) -> list[Curve]:
+    """The curves of those cells that have run."""
     curves = summary.summarize(store.read(grid.cells))
     if not curves:
         raise GridError(f"{store.path} has no record of this grid yet: run private-rl-gym sweep first.")
@@ -99,5 +100,5 @@ def table(
     if kind not in WRITERS:
         raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")
     plan = read_grid(grid, users=users, seeds=seeds, code=code or ())
-    curves = _curves(plan, Store(store))
+    curves = curves_of(plan, Store(store))
     typer.echo(WRITERS[kind](curves, layout_of(plan, curves)), nl=False)

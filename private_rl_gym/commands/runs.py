@@ -13,7 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from private_rl_gym.commands.pictures import GRID_ARGUMENT, Code, draw_all, sweep_again
+from private_rl_gym.commands.pictures import GRID_ARGUMENT, Code, curves_of, draw_all, sweep_again
 from private_rl_gym.commands.screen import progress, screen, sentences
 from private_rl_gym.experiments import foreign
 from private_rl_gym.experiments import sweep as sweeping
@@ -24,6 +24,7 @@ from private_rl_gym.experiments.grid import BUILT_IN, Grid, grid_of, read_grid, 
 from private_rl_gym.experiments.judge import EPISODES
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Catalogue, GridError, Named
 from private_rl_gym.experiments.record import Record
+from private_rl_gym.experiments.report import finding_of
 from private_rl_gym.experiments.store import Store
 
 __all__ = [
@@ -384,6 +385,7 @@ def sweep(
     if tally.done + tally.there == 0:
         raise typer.Exit(1)
     paths = draw_all(plan, records, folder, sweep_again(grid, target, users, seeds))
+    typer.echo(f"{finding_of(plan, curves_of(plan, records))}.")
     typer.echo(f"The figure: {paths[0]}")
     typer.echo(f"The report: {paths[-1]}")
     if tally.failed:

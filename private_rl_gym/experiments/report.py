@@ -19,7 +19,7 @@ from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.record import Record
 from private_rl_gym.experiments.summary import Curve
 
-__all__ = ["report"]
+__all__ = ["finding_of", "report"]
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --faint: #666; --paper: #fff; --line: #ddd; --shade: #f4f4f2; }
@@ -69,6 +69,12 @@ for (const button of document.querySelectorAll("th button")) button.onclick = ()
 """Sorting of a table by a click on a head: numbers as numbers, what is empty last."""
 
 
+def finding_of(grid: Grid, curves: Sequence[Curve]) -> str:
+    """The finding of a sweep, as a sentence without its full stop."""
+    frontier = grid.figure.get("main") == "frontier"
+    return finding_at_equal_epsilon(curves) if frontier else finding(figures.measured(curves))
+
+
 def report(
     grid: Grid,
     curves: Sequence[Curve],
@@ -87,9 +93,7 @@ def report(
     """
     missing = len(grid.cells) - len(runs) - len(failed)
     drawn = figures.of_grid(grid, curves)
-    frontier = grid.figure.get("main") == "frontier"
-    found = finding_at_equal_epsilon(curves) if frontier else finding(figures.measured(curves))
-    parts = [f"<h1>{escape(grid.title)}</h1>", f'<p class="finding">{escape(found)}.</p>']
+    parts = [f"<h1>{escape(grid.title)}</h1>", f'<p class="finding">{escape(finding_of(grid, curves))}.</p>']
     about = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(grid.about.strip()))
     parts += [f"<p>{paragraph}</p>" for paragraph in about.split("\n\n") if paragraph]
     progress = f"{len(runs)} of {len(grid.cells)} cells"
