@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from private_rl_gym.agents.dp_ucbvi import DPUCBVI
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.experiments import register
+from private_rl_gym.experiments.evidence import Choice, Evidence
 from private_rl_gym.experiments.names import GridError, Named
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.boundary import Boundary
@@ -63,6 +64,19 @@ class Learned:
             found["true"] = self.truth.value_of(self._for_truth())
             found["best"] = self.truth.optimal_value()
         return found
+
+    @property
+    def evidence(self) -> Evidence:
+        """The counts that the policy was planned from."""
+        return Evidence.of(self.board.release, stationary=self.stationary)
+
+    def choices(self) -> list[list[Choice]]:
+        """``[h][s]``, the policy's actions with what speaks for them, margins in the units of the table."""
+        evidence, rewards = self.evidence, self.board.population.rewards
+        q = self.agent.q[:, :-1]  # without the state where ended episodes wait
+        found = [[evidence.choice(q, h, s) for s in range(q.shape[1])] for h in range(len(q))]
+        width = rewards.high - rewards.low
+        return [[replace(choice, margin=choice.margin * width) for choice in stage] for stage in found]
 
     def _for_truth(self) -> Policy:
         """The policy for the states of the true model, which may be without the state where ended episodes wait."""
@@ -156,12 +170,23 @@ def write(learned: Learned, folder: Path) -> list[Path]:
     learned.agent.save(paths[0])
     with paths[1].open("w", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow(["stage", "state", "action"])
-        table = learned.agent.policy.table[:, :-1]  # without the state where ended episodes wait
-        lines.writerows((h, s, int(table[h, s])) for h in range(len(table)) for s in range(table.shape[1]))
+        lines.writerow(["stage", "state", "action", "visits", "margin", "usual"])  # docs/howto/patients.md says what
+        for h, stage in enumerate(learned.choices()):
+            lines.writerows((h, s, *_cells(choice)) for s, choice in enumerate(stage))
     paths[2].write_text(json.dumps(register.entry(learned.board, learned.about), indent=2) + "\n")
     paths[3].write_text(report(learned))
     return paths
+
+
+def _cells(choice: Choice) -> list[str]:
+    """A choice as cells of a table, empty where nothing is known."""
+    known = choice.action is not None
+    return [
+        str(choice.action) if known else "",
+        f"{choice.visits:.0f}",
+        f"{choice.margin:.3f}" if known else "",
+        "" if choice.usual is None else str(choice.usual),
+    ]
 
 
 def report(learned: Learned) -> str:
@@ -188,8 +213,8 @@ def report(learned: Learned) -> str:
             ("of the best policy, by the true model", f"{numbers['best']:.3f}"),
         ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    chosen = learned.agent.policy.table[0, :-1]
-    first = "\n".join(f"| {state} | {int(action)} |" for state, action in enumerate(chosen))
+    cells_of = [[cell or "not known" for cell in _cells(choice)] for choice in learned.choices()[0]]
+    first = "\n".join(f"| {state} | {' | '.join(cells)} |" for state, cells in enumerate(cells_of))
     synthetic = ", except for the lines on the true model, which is known because the data are synthetic"
     return (
         f"# A policy learned from {release.users:,} users\n\n"
@@ -201,6 +226,11 @@ def report(learned: Learned) -> str:
         f"| | |\n|---|---|\n{table}\n\n"
         "The value by the noisy model is an estimate by the model that the policy was planned in, and so may flatter "
         "it. Try a policy with few users before many depend on it.\n\n"
-        f"## The policy at the first stage\n\n| state | action |\n|---|---|\n{first}\n\n"
-        'All stages are in policy.csv. `DPUCBVI.load("policy.zip")` loads it.\n'
+        "## The policy at the first stage\n\n"
+        f"| state | action | visits | margin | usual |\n|---|---|---|---|---|\n{first}\n\n"
+        "*Visits* are the noisy visits that the action rests on (of the state, where no action is known to be worth "
+        f"anything); their noise is {learned.evidence.noise:,.1f}. *Margin* is by how much of the value it is ahead of "
+        "the second best. *Usual* is the action that the users took most often there, where noise does not hide it.\n\n"
+        'All stages are in policy.csv. `DPUCBVI.load("policy.zip")` loads it; a policy that is run must act, and takes '
+        "action 0 where nothing is known.\n"
     )
