@@ -85,9 +85,17 @@ def learn(
     paths = write(replace(learned, about={"table": table.name, **learned.about}), out)
     numbers = learned.numbers
     typer.echo(f"{learned.board.ledger}")
-    logged, error = numbers["logged"], numbers["logged_error"]
-    typer.echo(f"The users in the table: {logged:.3f} on average, give or take {error:.3f}.")
-    typer.echo(f"The policy: {numbers['policy']:.3f}, by the noisy model that it was planned in.")
+    for doubt in learned.doubts:
+        typer.echo(f"Warning: {doubt}")
+    logged, policy = numbers["logged"], numbers["policy"]
+    typer.echo(f"The users in the table: {logged:.3f} on average, give or take {numbers['logged_error']:.3f}.")
+    typer.echo(
+        f"The policy: {policy:.3f}, give or take {numbers['policy_error']:.3f}, by the noisy model that it was planned "
+        f"in, which flatters it by {max(numbers['flattery'], 0.0):.3f} or more."
+    )
+    typer.echo(
+        "Give or take is one standard deviation, of the noise and of the chance of who came; flattery is not in it."
+    )
     if "true" in numbers:
         typer.echo(f"The policy, by the true model: {numbers['true']:.3f}; the best: {numbers['best']:.3f}.")
     for name, path in zip(("policy", "policy as a table", "ledger", "report"), paths, strict=True):

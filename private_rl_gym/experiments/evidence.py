@@ -60,6 +60,11 @@ class Evidence:
         """Visits from which on a count is planned with: twice its noise, as in ``DPUCBVI``."""
         return 2.0 * self.noise
 
+    def spread(self, n_states: int, n_actions: int) -> float:
+        """Visits in a count, were they spread evenly over these states and actions."""
+        counted = len(self.visits) if self.release.pooled else 1
+        return self.release.users * counted / (n_states * n_actions)
+
     def usual(self, stage: int, state: int) -> int | None:
         """The action that the users took most often there, if noise does not hide it."""
         taken = self.visits[stage, state]

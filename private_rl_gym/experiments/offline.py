@@ -6,10 +6,9 @@ import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from private_rl_gym.agents.dp_ucbvi import DPUCBVI
 from private_rl_gym.envs.finite import FiniteModel
@@ -17,14 +16,16 @@ from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.experiments import register
 from private_rl_gym.experiments.evidence import Choice, Evidence
 from private_rl_gym.experiments.names import GridError, Named
+from private_rl_gym.experiments.worth import Worth, doubts, worth_of
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.episodes import BadRowsError, ids_of
 
 __all__ = ["Learned", "learn_from_table", "read_table_file", "write"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)  # no slots: cached_property keeps its value in __dict__
 class Learned:
     """A policy that was learned from a table, with the boundary that its guarantee is of.
 
@@ -45,25 +46,34 @@ class Learned:
     @property
     def numbers(self) -> dict[str, float]:
         """Mean returns, in the units of the table: of the logged users and of the policy, from the release alone."""
-        release, rewards = self.board.release, self.board.population.rewards
-        horizon = self.agent.horizon
-
-        def original(value: float) -> float:
-            return float(rewards.original(value / horizon) * horizon)
-
-        estimated = self.board.private_model().unwrapped.model  # type: ignore[attr-defined]
+        worth = self.worth
         found = {
-            "logged": original(release.r.sum() / release.users),
-            "logged_error": float(rewards.original(1.0) - rewards.original(0.0))
-            * release.noise_std["r"]
-            * np.sqrt(release.r.size)
-            / release.users,
-            "policy": original(estimated.value_of(self.agent.policy)),
+            "logged": worth.logged,
+            "logged_error": worth.logged_error,
+            "policy": worth.policy,
+            "policy_error": worth.policy_error,
+            "flattery": worth.flattery,
         }
         if self.truth is not None:
             found["true"] = self.truth.value_of(self._for_truth())
             found["best"] = self.truth.optimal_value()
         return found
+
+    @cached_property
+    def worth(self) -> Worth:
+        """The worth of the policy and of the users' own choices, with their errors."""
+        twin = DPUCBVI("TabularPolicy", self.board, seed=0)  # plans, where the agent keeps what it planned
+
+        def plan(release: Release) -> Policy:
+            return twin.plan_offline(release.with_certain_rows(), stationary=self.stationary)
+
+        rewards = self.board.population.rewards
+        return worth_of(self.board.release, self.agent.policy, plan, rewards, stationary=self.stationary)
+
+    @property
+    def doubts(self) -> list[str]:
+        """The reasons why the policy should not be trusted, from the release and public numbers alone."""
+        return doubts(self.worth, self.evidence, self.agent.q[:, :-1])
 
     @property
     def evidence(self) -> Evidence:
@@ -194,18 +204,24 @@ def report(learned: Learned) -> str:
     board, numbers = learned.board, learned.numbers
     release = board.release
     horizon, states, actions = board.sizes
-    visits = release.users / ((states - 1) * actions)
+    evidence = learned.evidence
+    counted = "a state and action, all stages together" if learned.stationary else "a stage, state and action"
     rows = [
         ("users", f"{release.users:,}"),
         ("stages, states, actions", f"{horizon}, {states - 1}, {actions}"),
-        ("noise in a count of visits, by stage", f"{release.noise_std['n']:,.1f}"),
-        ("visits of a stage, state and action, were they spread evenly", f"{visits:,.1f}"),
         ("stages pooled", "yes" if learned.stationary else "no"),
+        (f"visits of {counted}, were they spread evenly", f"{evidence.spread(states - 1, actions):,.1f}"),
+        ("noise in such a count", f"{evidence.noise:,.1f}"),
         (
             "mean return of the users in the table",
             f"{numbers['logged']:.3f}, give or take {numbers['logged_error']:.3f}",
         ),
-        ("of the policy, by the noisy model", f"{numbers['policy']:.3f}"),
+        (
+            "of the policy, by the noisy model",
+            f"{numbers['policy']:.3f}, give or take {numbers['policy_error']:.3f}",
+        ),
+        ("by which that flatters the policy, or more", f"{max(numbers['flattery'], 0.0):.3f}"),
+        ("possible returns", f"{learned.worth.least:g} to {learned.worth.largest:g}"),
     ]
     if "true" in numbers:
         rows += [
@@ -215,17 +231,20 @@ def report(learned: Learned) -> str:
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     cells_of = [[cell or "not known" for cell in _cells(choice)] for choice in learned.choices()[0]]
     first = "\n".join(f"| {state} | {' | '.join(cells)} |" for state, cells in enumerate(cells_of))
+    warned = "".join(f"> **Warning.** {doubt}\n\n" for doubt in learned.doubts)
     synthetic = ", except for the lines on the true model, which is known because the data are synthetic"
     return (
-        f"# A policy learned from {release.users:,} users\n\n"
+        f"# A policy learned from {release.users:,} users\n\n{warned}"
         f"**Guarantee.** {board.ledger}\n\n{register.in_words(board)}\n\n"
         f"Mechanism: {board.ledger.outside.mechanism}.\n\n"
         "Everything in this report and beside it was computed from what this guarantee covers"
         f"{synthetic if learned.truth else ''}. Another run on the same people, with other options too, costs as much "
         "again: the epsilons, and the deltas, of all runs of which anything is shown add up.\n\n"
         f"| | |\n|---|---|\n{table}\n\n"
-        "The value by the noisy model is an estimate by the model that the policy was planned in, and so may flatter "
-        "it. Try a policy with few users before many depend on it.\n\n"
+        "*Give or take* is one standard deviation, of the noise and of the chance of who came. It does not hold that "
+        "the value by the noisy model flatters the policy, which was chosen by the same numbers: the row beneath "
+        "estimates by how much, and the truth may be twice that. Try a policy with few users before many depend on "
+        "it.\n\n"
         "## The policy at the first stage\n\n"
         f"| state | action | visits | margin | usual |\n|---|---|---|---|---|\n{first}\n\n"
         "*Visits* are the noisy visits that the action rests on (of the state, where no action is known to be worth "

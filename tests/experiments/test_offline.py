@@ -16,6 +16,9 @@ from typer.testing import CliRunner
 from private_rl_gym.agents import DPUCBVI, PSRL, UCBVI
 from private_rl_gym.cli import app
 from private_rl_gym.envs import Cohort, LoggedUsers
+from private_rl_gym.experiments.names import BOUNDARIES
+from private_rl_gym.experiments.offline import learn_from_table
+from private_rl_gym.experiments.worth import Worth, doubts
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
@@ -258,6 +261,85 @@ def test_where_nothing_is_known_no_action_is_written(files):
         share = taken[int(row["state"]), int(row["action"])]
         assert abs(float(row["visits"]) / 3_000 - share) < 0.1
         assert float(row["margin"]) > 0.0
+
+
+# What it is worth ----------------------------------------------------------------------------------------------------
+
+
+def told(users, *, epsilon=1.0, stationary=True, boundary="jdp", seed=0):
+    options = {} if epsilon is None else {"epsilon": epsilon, "delta": 1e-6, "seed": seed}
+    table = pa.table(Cohort.table(users, horizon=HORIZON, instance_seed=seed))
+    found = BOUNDARIES.find(boundary, "boundary")
+    return learn_from_table(table, (HORIZON, 7, 4), found, options, stationary=stationary, truth=TRUTH)
+
+
+def test_without_noise_the_error_is_that_of_sampling():
+    """The deviation of a mean of 3,000 returns; rewards of the cohort are bits, as the estimate takes them to be."""
+    found = told(3_000, epsilon=None, boundary="open")
+    table = Cohort.table(3_000, horizon=HORIZON)
+    returns = np.bincount(np.unique(table["user"], return_inverse=True)[1], weights=table["reward"])
+    assert found.worth.logged == pytest.approx(returns.mean())
+    assert found.worth.logged_error == pytest.approx(returns.std() / np.sqrt(3_000), rel=0.1)
+    assert found.doubts == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stationary", [True, False])
+def test_errors_are_as_large_as_they_say(stationary):
+    """Of 16 seeds; that a deviation of 16 is estimated 1.8 times too small has probability below 1e-3. Seeded."""
+    runs = [told(20_000, stationary=stationary, seed=seed) for seed in range(16)]
+    worths = [run.worth for run in runs]
+    off = np.array([worth.policy - run.numbers["true"] for worth, run in zip(worths, runs, strict=True)])
+    assert off.std(ddof=1) < 1.8 * np.mean([worth.policy_error for worth in worths])
+    assert off.std(ddof=1) > np.mean([worth.policy_error for worth in worths]) / 1.8
+    apart = np.array([(worth.logged - DOCTORS) / worth.logged_error for worth in worths])
+    assert 1 / 1.8 < np.sqrt(np.mean(apart**2)) < 1.8
+    flattered = np.mean([worth.flattery for worth in worths])
+    assert 0.3 < flattered / off.mean() < 1.2  # less than the truth, and of its size
+
+
+def test_too_few_users_are_said_first(files):
+    pyarrow.csv.write_csv(pa.table(Cohort.table(49)), "few.csv")
+    done = run("few.csv", *SIZES, "--reward-range", "-1", "1")
+    assert done.exit_code == 0, done.output
+    report = (files / "learned" / "report.md").read_text()
+    for said in (" ".join(done.output.split()), " ".join(report.split())):
+        assert "most of what was published is noise" in said
+        assert "Nothing is known in " in said
+    assert report.index("**Warning.**") < report.index("**Guarantee.**")
+    for value in re.findall(r"(-?[\d.]+), give or take", done.output):
+        assert -12.0 <= float(value) <= 12.0
+    assert run("cohort.csv", *SIZES, "--states", "60").output.count("most of what was published is noise") == 1
+    assert "Warning" not in run("cohort.csv", *SIZES, "--epsilon", "8", "--stationary").output
+
+
+@pytest.mark.parametrize(
+    ("worth", "said"),
+    [
+        (Worth(1.0, 5.0, 2.0, 0.1, 0.0, 0.0, 8.0), "The error of the mean of the users in the table is 5.000"),
+        (Worth(1.0, 0.1, 2.0, 5.0, 0.0, 0.0, 8.0), "The error of the policy's value is 5.000"),
+        (Worth(3.0, 0.1, 2.0, 0.1, 0.0, 0.0, 8.0), "worth less than what the users did themselves"),
+        (Worth(3.0, 0.1, 4.0, 0.1, 0.5, 0.0, 8.0), "cannot be told from what the users did"),
+        (Worth(3.0, 1.0, 4.0, 0.5, 0.0, 0.0, 8.0), "cannot be told from what the users did"),
+        (Worth(3.0, 0.1, 4.0, 0.1, 0.1, 0.0, 8.0), None),
+    ],
+)
+def test_doubts_are_said(worth, said):
+    found = told(3_000, epsilon=None, boundary="open")
+    doubted = doubts(worth, found.evidence, found.agent.q[:, :-1])
+    assert any(said in doubt for doubt in doubted) if said else doubted == []
+
+
+def test_the_noise_that_is_named_is_that_of_the_counts_that_are_used(files):
+    for options, stages in (([], 1), (["--stationary"], 12)):
+        assert run("cohort.csv", *SIZES, *options).exit_code == 0
+        report = (files / "learned" / "report.md").read_text()
+        visits, noise = (float(re.search(rf"{name}[^|]*\| ([\d.,]+)", report)[1].replace(",", "")) for name in (
+            "were they spread evenly", "noise in such a count"))  # fmt: skip
+        assert visits == pytest.approx(3_000 * stages / 28, abs=0.06)
+        board = JDPBillboard(LoggedUsers(7, 4, 12), 1.0, 1e-6, 3_000, batch_size=3_000)
+        board.ingest(Cohort.table(3_000))
+        assert noise == pytest.approx(board.release.noise_std["n"] * np.sqrt(stages), abs=0.06)
 
 
 @pytest.mark.slow
