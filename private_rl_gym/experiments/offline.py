@@ -73,7 +73,7 @@ class Learned:
     @property
     def doubts(self) -> list[str]:
         """The reasons why the policy should not be trusted, from the release and public numbers alone."""
-        return doubts(self.worth, self.evidence, self.agent.q[:, :-1])
+        return doubts(self.worth, self.evidence, self.agent.q[:, :-1], self.board.population.rewards)
 
     @property
     def evidence(self) -> Evidence:

@@ -88,16 +88,23 @@ def worth_of(release: Release, policy: Policy, plan: Planner, rewards: RewardRan
     )
 
 
-def doubts(worth: Worth, evidence: Evidence, q: NDArray[np.float64]) -> list[str]:
+def doubts(worth: Worth, evidence: Evidence, q: NDArray[np.float64], rewards: RewardRange) -> list[str]:
     """The reasons why a policy should not be trusted, each a sentence or two; none if there are none.
 
     Args:
         worth: The worth of the policy.
         evidence: The counts that it was planned from.
         q: ``[h, s, a]``, its pessimistic values, without the state where ended episodes wait.
+        rewards: The range of rewards.
     """
     found = []
     horizon, n_states, n_actions = q.shape
+    if rewards.low < 0.0 and horizon > 1:  # that anybody left is not looked up
+        found.append(
+            f"Rewards may be as low as {rewards.low:g}, and whoever leaves before stage {horizon} earns 0 for ever: "
+            "where staying costs, an action after which users leave or die looks good. Add to all rewards what makes "
+            "the least 0, or give those who leave rows of a state of their own, with what it costs."
+        )
     visits, noise = evidence.spread(n_states, n_actions), evidence.noise
     if noise > visits:
         found.append(

@@ -19,6 +19,7 @@ from private_rl_gym.envs import Cohort, LoggedUsers
 from private_rl_gym.experiments.names import BOUNDARIES
 from private_rl_gym.experiments.offline import learn_from_table
 from private_rl_gym.experiments.worth import Worth, doubts
+from private_rl_gym.planning.rewards import RewardRange
 from private_rl_gym.privacy.conversion import gaussian_epsilon
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
@@ -326,8 +327,29 @@ def test_too_few_users_are_said_first(files):
 )
 def test_doubts_are_said(worth, said):
     found = told(3_000, epsilon=None, boundary="open")
-    doubted = doubts(worth, found.evidence, found.agent.q[:, :-1])
+    doubted = doubts(worth, found.evidence, found.agent.q[:, :-1], RewardRange())
     assert any(said in doubt for doubt in doubted) if said else doubted == []
+
+
+def leaving(reward_range, shift=0.0):
+    """Half of 2,000 users are treated, and leave at once; the others stay, and each of four stages costs a half."""
+    treated = np.arange(2_000) % 2 == 0
+    length = np.where(treated, 1, 4)
+    user = np.repeat(np.arange(2_000), length)
+    stage = np.concatenate([np.arange(one) for one in length])
+    last = stage == length[user] - 1
+    columns = {"user": user, "stage": stage, "state": 0 * user, "action": (treated[user] & (stage == 0)).astype(int)}
+    columns |= {"reward": np.full(len(user), shift - 0.5), "next_state": np.where(last, np.nan, 0.0)}
+    options = {"epsilon": 8.0, "delta": 1e-6, "reward_range": reward_range, "seed": 0}
+    return learn_from_table(pa.table(columns), (4, 1, 2), BOUNDARIES.find("jdp", "boundary"), options)
+
+
+def test_leaving_looks_good_below_zero_and_that_is_said():
+    below, above = leaving((-1.0, 1.0)), leaving((0.0, 2.0), shift=1.0)
+    assert below.agent.policy.action(0, 0) == 1
+    assert any("whoever leaves before stage 4 earns 0 for ever" in doubt for doubt in below.doubts)
+    assert above.agent.policy.action(0, 0) == 0
+    assert not any("earns 0 for ever" in doubt for doubt in above.doubts)
 
 
 def test_the_noise_that_is_named_is_that_of_the_counts_that_are_used(files):
