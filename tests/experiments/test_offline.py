@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import gymnasium as gym
@@ -178,6 +179,8 @@ def files(tmp_path, monkeypatch):
 
 
 def run(*arguments):
+    if "--out" not in arguments:
+        shutil.rmtree("learned", ignore_errors=True)  # a ledger is never overwritten
     return CliRunner().invoke(app, ["learn", *arguments])
 
 
