@@ -10,6 +10,7 @@ import typer
 
 from private_rl_gym.commands.runs import DELTA_HELP, budget_of
 from private_rl_gym.commands.screen import sentences
+from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
 from private_rl_gym.experiments.offline import learn_from_table, read_table_file, write
 from private_rl_gym.experiments.register import refuse_to_overwrite
@@ -21,9 +22,13 @@ __all__ = ["learn", "spent"]
 @sentences
 def learn(
     table: Annotated[Path, typer.Argument(help="A .parquet or .csv file with a row for each step of each user.")],
-    states: Annotated[int, typer.Option(help="Number of states; the table numbers them from 0.")],
-    actions: Annotated[int, typer.Option(help="Number of actions; the table numbers them from 0.")],
     horizon: Annotated[int, typer.Option(help="Largest number of steps of an episode; longer ones are cut.")],
+    states: Annotated[int | None, typer.Option(help="Number of states, if the table numbers them from 0.")] = None,
+    actions: Annotated[int | None, typer.Option(help="Number of actions, if the table numbers them from 0.")] = None,
+    state_names: Annotated[
+        str | None, typer.Option(help="Or their names, as they are publicly known, such as `mild,severe`.")
+    ] = None,
+    action_names: Annotated[str | None, typer.Option(help="Or their names, such as `watch,treat`.")] = None,
     boundary: Annotated[
         str, typer.Option(help=f"One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)
     ] = "jdp",
@@ -65,6 +70,12 @@ def learn(
     if secure and board.takes("secure"):
         options["secure"] = True
     names = dict(_named(setting) for setting in column or [])
+    labels = Labels.of(state_names, action_names)
+    sizes = (
+        horizon,
+        _how_many(states, labels.states, "--states", "--state-names"),
+        _how_many(actions, labels.actions, "--actions", "--action-names"),
+    )
     model = None
     if truth is not None:
         model = ENVIRONMENTS.find(truth, "--truth").kind(horizon=horizon).model
@@ -73,7 +84,7 @@ def learn(
     refuse_to_overwrite(out)
     learned = learn_from_table(
         read_table_file(table),
-        (horizon, states, actions),
+        sizes,
         board,
         options,
         users=users,
@@ -81,6 +92,7 @@ def learn(
         bad_rows=bad_rows,
         stationary=stationary,
         truth=model,
+        labels=labels,
     )
     paths = write(replace(learned, about={"table": table.name, **learned.about}), out)
     numbers = learned.numbers
@@ -117,6 +129,14 @@ def spent(
     for name, promise in runs:
         typer.echo(f"{name}: {promise}")
     typer.echo(f"Together: {total}")
+
+
+def _how_many(number: int | None, names: tuple[str, ...], option: str, named: str) -> int:
+    if number is None and not names:
+        raise GridError(f"Give {option}, or {named}: neither can be read from the table, because they are published.")
+    if number is not None and names and number != len(names):
+        raise GridError(f"{option} is {number}, and {named} are {len(names)}: give one of them.")
+    return len(names) if number is None else number
 
 
 def _named(setting: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.experiments import register
 from private_rl_gym.experiments.evidence import Choice, Evidence
+from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import GridError, Named
 from private_rl_gym.experiments.worth import Worth, doubts, worth_of
 from private_rl_gym.planning.policy import Policy
@@ -35,6 +36,7 @@ class Learned:
         stationary: Whether stages were pooled.
         truth: The true model, where the data are synthetic; the learner never saw it.
         about: What was asked for, for the ledger.
+        labels: The names of states and actions.
     """
 
     agent: DPUCBVI
@@ -42,6 +44,7 @@ class Learned:
     stationary: bool
     truth: FiniteModel | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    labels: Labels = field(default_factory=Labels)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -124,6 +127,7 @@ def learn_from_table(
     bad_rows: Any = "refuse",
     stationary: bool = False,
     truth: FiniteModel | None = None,
+    labels: Labels | None = None,
 ) -> Learned:
     """Put a boundary around a table, publish once, and plan with pessimism.
 
@@ -138,7 +142,10 @@ def learn_from_table(
         bad_rows: As in ``ingest``.
         stationary: Whether stages may be pooled.
         truth: The true model, where the data are synthetic.
+        labels: The names of states and actions that the table uses, in the order of their numbers.
     """
+    labels = labels or Labels()
+    table = labels.numbered(table, columns)
     horizon, n_states, n_actions = sizes
     if truth is not None:
         theirs = truth.horizon, truth.n_states, truth.n_actions
@@ -170,7 +177,9 @@ def learn_from_table(
         "stages pooled": stationary,
         "bad rows": bad_rows,
     }
-    return Learned(agent, board, stationary, truth, about)
+    if labels.states or labels.actions:
+        about |= {"states": list(labels.states), "actions": list(labels.actions)}
+    return Learned(agent, board, stationary, truth, about, labels)
 
 
 def write(learned: Learned, folder: Path) -> list[Path]:
@@ -182,20 +191,21 @@ def write(learned: Learned, folder: Path) -> list[Path]:
         lines = csv.writer(file)
         lines.writerow(["stage", "state", "action", "visits", "margin", "usual"])  # docs/howto/patients.md says what
         for h, stage in enumerate(learned.choices()):
-            lines.writerows((h, s, *_cells(choice)) for s, choice in enumerate(stage))
+            lines.writerows(
+                (h, learned.labels.state(s), *_cells(choice, learned.labels)) for s, choice in enumerate(stage)
+            )
     paths[2].write_text(json.dumps(register.entry(learned.board, learned.about), indent=2) + "\n")
     paths[3].write_text(report(learned))
     return paths
 
 
-def _cells(choice: Choice) -> list[str]:
+def _cells(choice: Choice, labels: Labels) -> list[str]:
     """A choice as cells of a table, empty where nothing is known."""
-    known = choice.action is not None
     return [
-        str(choice.action) if known else "",
+        "" if choice.action is None else labels.action(choice.action),
         f"{choice.visits:.0f}",
-        f"{choice.margin:.3f}" if known else "",
-        "" if choice.usual is None else str(choice.usual),
+        "" if choice.action is None else f"{choice.margin:.3f}",
+        "" if choice.usual is None else labels.action(choice.usual),
     ]
 
 
@@ -229,8 +239,9 @@ def report(learned: Learned) -> str:
             ("of the best policy, by the true model", f"{numbers['best']:.3f}"),
         ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    cells_of = [[cell or "not known" for cell in _cells(choice)] for choice in learned.choices()[0]]
-    first = "\n".join(f"| {state} | {' | '.join(cells)} |" for state, cells in enumerate(cells_of))
+    labels = learned.labels
+    cells_of = [[cell or "not known" for cell in _cells(choice, labels)] for choice in learned.choices()[0]]
+    first = "\n".join(f"| {labels.state(state)} | {' | '.join(cells)} |" for state, cells in enumerate(cells_of))
     warned = "".join(f"> **Warning.** {doubt}\n\n" for doubt in learned.doubts)
     synthetic = ", except for the lines on the true model, which is known because the data are synthetic"
     return (
@@ -250,6 +261,7 @@ def report(learned: Learned) -> str:
         "*Visits* are the noisy visits that the action rests on (of the state, where no action is known to be worth "
         f"anything); their noise is {learned.evidence.noise:,.1f}. *Margin* is by how much of the value it is ahead of "
         "the second best. *Usual* is the action that the users took most often there, where noise does not hide it.\n\n"
-        'All stages are in policy.csv. `DPUCBVI.load("policy.zip")` loads it; a policy that is run must act, and takes '
-        "action 0 where nothing is known.\n"
+        "All stages are in policy.csv. In Python, `from private_rl_gym.agents import DPUCBVI` and "
+        '`DPUCBVI.load("policy.zip").policy.action(stage, state)`, with numbers; a policy that is run must act, and '
+        "takes action 0 where nothing is known.\n"
     )

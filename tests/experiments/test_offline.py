@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from private_rl_gym.agents import DPUCBVI, PSRL, UCBVI
 from private_rl_gym.cli import app
 from private_rl_gym.envs import Cohort, LoggedUsers
+from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import BOUNDARIES
 from private_rl_gym.experiments.offline import learn_from_table
 from private_rl_gym.experiments.worth import Worth, doubts
@@ -365,6 +366,47 @@ def test_the_noise_that_is_named_is_that_of_the_counts_that_are_used(files):
         board = JDPBillboard(LoggedUsers(7, 4, 12), 1.0, 1e-6, 3_000, batch_size=3_000)
         board.ingest(Cohort.table(3_000))
         assert noise == pytest.approx(board.release.noise_std["n"] * np.sqrt(stages), abs=0.06)
+
+
+def test_tables_with_names_get_policies_with_names(files):
+    table = pa.table(Cohort.table(3_000))
+    states, actions = ("in range", "raised", "high", "c0", "c1", "c2", "event"), ("lifestyle", "one", "two", "insulin")
+
+    def named(column, names):
+        numbers = table.column(column).to_pylist()
+        values = [None if n is None or n != n else names[int(n)] for n in numbers]
+        return pa.array(values, pa.string()).dictionary_encode()
+
+    words = table
+    for column, names in (("state", states), ("action", actions), ("next_state", states)):
+        words = words.set_column(words.column_names.index(column), column, named(column, names))
+    pyarrow.parquet.write_table(words, "words.parquet")
+    sizes = ["--horizon", "12"]
+    told = ["--state-names", ", ".join(states), "--action-names", ",".join(actions)]
+    done = run("words.parquet", *sizes, *told, "--epsilon", "8", "--stationary")
+    assert done.exit_code == 0, done.output
+    rows = policy_of(files / "learned")
+    assert [row["state"] for row in rows[:7]] == list(states)
+    assert {row["action"] for row in rows} <= {*actions, ""}
+    assert "| in range | " in (files / "learned" / "report.md").read_text()
+    assert json.loads((files / "learned" / "ledger.json").read_text())["run"]["actions"] == list(actions)
+    numbered = Labels(states, actions).numbered(words)
+    for column in ("state", "action", "next_state"):
+        np.testing.assert_array_equal(
+            np.nan_to_num(numbered.column(column).to_numpy(), nan=-9),
+            np.nan_to_num(table.column(column).to_numpy(), nan=-9),
+        )
+
+    for options, said in (
+        (["--states", "7", "--actions", "4"], "The column state holds names"),
+        ([*told[:3], "lifestyle,one,two"], "rows cannot be taken"),
+        ([*told[:2], "--states", "6", "--actions", "4"], "--states is 6, and --state-names are 7"),
+        (told[:2], "Give --actions, or --action-names"),
+        ([*told[:3], "one,one"], "give each name once"),
+    ):
+        done = run("words.parquet", *sizes, *options)
+        assert done.exit_code == 2, done.output
+        assert said in " ".join(done.output.split())
 
 
 @pytest.mark.slow
