@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -11,7 +13,19 @@ import numpy as np
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["single_env", "users_of"]
+__all__ = ["single_env", "users_of", "warn"]
+
+WATCHING = ("VecMonitor", "VecCheckNan")
+"""Stable-Baselines3's wrappers of a ``VecEnv`` that change neither observations nor rewards."""
+
+
+def warn(sentence: str) -> None:
+    """Warn at the line that led here from outside of this package."""
+    frame, level = inspect.currentframe(), 1
+    package = __name__.partition(".")[0]
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
 
 
 def users_of(total_timesteps: Any, horizon: int) -> int:
@@ -35,6 +49,7 @@ def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
         return gym.make(env)
     if isinstance(env, gym.Env):
         return env
+    _refuse_changes(env)
     inside = getattr(env, "envs", None)
     if inside is None or len(inside) != 1:
         raise TypeError(
@@ -43,3 +58,22 @@ def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
         )
     single: gym.Env[Any, Any] = inside[0]
     return single
+
+
+def _refuse_changes(env: Any) -> None:
+    """Raise if Stable-Baselines3's wrappers around a ``VecEnv`` change what is seen there: users are met inside."""
+    while "venv" in getattr(env, "__dict__", {}):
+        kind = type(env).__name__
+        if kind == "VecNormalize":
+            raise ValueError(
+                "VecNormalize scales by what it learned from users, outside any promise: give the environment inside "
+                "it. Bring observations to scale by numbers that are publicly known, with "
+                "gymnasium.wrappers.TransformObservation around the environment; rewards need no scale for gradients, "
+                "and reward_range= where they are counted. (NormalizeObservation learns from users too.)"
+            )
+        if kind not in WATCHING:
+            raise ValueError(
+                f"{kind} would see nothing and change nothing: agents meet users inside it. Give the environment "
+                "itself, with one of gymnasium.wrappers around it that does the same."
+            )
+        env = env.venv

@@ -9,7 +9,7 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient
 from private_rl_gym.agents.dp_ppo import DPPPO
-from private_rl_gym.agents.inputs import single_env
+from private_rl_gym.agents.inputs import single_env, warn
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.population import layers
@@ -42,6 +42,7 @@ def make_private(
                 f"{name} is no argument of {kind.__name__}, which takes {', '.join(taken)}. Stable-Baselines3's other "
                 "arguments have no counterpart: every user's episode is used once."
             )
+    _warn_of_what_is_left(agent, kind)
     board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon)
     return kind(kind.policies[0], board, **{**known, **options})
 
@@ -65,6 +66,27 @@ def _counterpart(agent: Any) -> tuple[type[Agent], dict[str, Any]]:
     asked = {name: value for name, value in agent.policy_kwargs.items() if name in ("net_arch", "activation_fn")}
     taken = {"gamma": agent.gamma, "seed": agent.seed, "verbose": agent.verbose}
     return private, {**taken, "policy_kwargs": asked} if asked else taken
+
+
+def _warn_of_what_is_left(agent: Any, private: type[Agent]) -> None:
+    """Say so if the agent has learned something, which a new agent does not know."""
+    if isinstance(agent, type) or not agent.num_timesteps:
+        return
+    kind = type(agent).__name__
+    if isinstance(agent, Agent):
+        last = (
+            f"To go on from there, save it, and load it around a board: {kind}.load(path, JDPBillboard(env, epsilon, "
+            "delta, users)). Its guarantee is then the weaker of both."
+        )
+    else:
+        last = (
+            "Its parameters were learned without privacy, and would carry that into every policy of this agent. Where "
+            f"that is no matter, because nobody real was met, use {kind} as it is; else give the class, {kind}."
+        )
+    warn(
+        f"This {kind} has learned for {agent.num_timesteps:,} steps, and the private {private.__name__} begins anew: "
+        f"what was learned is not taken over, but for the agent's arguments. {last}"
+    )
 
 
 def _without_monitors(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:

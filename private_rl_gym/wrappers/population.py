@@ -124,7 +124,9 @@ def refuse_remembering(env: gym.Env[Any, Any]) -> None:
         if isinstance(layer, REMEMBERING):
             raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
                 f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
-                "that one user could change the counts of others, and no guarantee would hold. Put it outside."
+                "that one user could change the counts of others, and no guarantee would hold. Scale by numbers that "
+                "are publicly known, with gymnasium.wrappers.TransformObservation; or put it outside, where it sees "
+                "what the boundary tells and no more."
             )
 
 

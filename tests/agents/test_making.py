@@ -7,7 +7,7 @@ import gymnasium as gym
 import pytest
 import torch
 from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 from private_rl_gym import agents, make_private
 from private_rl_gym.wrappers import JDPBillboard
@@ -47,6 +47,48 @@ def test_what_an_agent_was_built_with_is_taken_over():
     assert agent.network.layers.hidden == (5,)
     assert agent.network.relu
     assert make_private(ppo(), cart(), epsilon=2.0, users=60, gamma=0.5).gamma == 0.5
+
+
+def test_what_was_learned_without_privacy_stays_behind_and_is_said_to():
+    learned = PPO("MlpPolicy", cart(), n_steps=8, batch_size=8, device="cpu").learn(8)
+    sentence = r"This PPO has learned for 8 steps, and the private DPPPO begins anew: .* else give the class, PPO\."
+    with pytest.warns(UserWarning, match=sentence) as said:
+        agent = make_private(learned, cart(), epsilon=2.0, users=6_000)
+    assert agent.num_timesteps == 0
+    assert said[0].filename == __file__  # the line to change
+
+
+def test_a_private_agent_that_has_learned_is_loaded_around_a_board(tmp_path):
+    first = make_private(agents.DPPPO, cart(), epsilon=2.0, users=60).learn(60 * 40)
+    first.save(tmp_path / "agent")
+    loaded = agents.DPPPO.load(tmp_path / "agent")
+    with pytest.warns(UserWarning, match=r"This DPPPO has learned for 2,400 steps.*DPPPO\.load\(path, JDPBillboard"):
+        make_private(loaded, cart(), epsilon=1.0, users=60)
+    on = agents.DPPPO.load(tmp_path / "agent", JDPBillboard(cart(), 1.0, 1e-6, 60))
+    assert (on.best_policy().parameters == first.best_policy().parameters).all()
+
+
+@pytest.mark.parametrize(
+    ("wrap", "sentence"),
+    [
+        (VecNormalize, "VecNormalize scales by what it learned from users"),
+        (lambda env: VecNormalize(VecMonitor(env)), "TransformObservation around the environment"),
+        (lambda env: VecFrameStack(env, 2), "VecFrameStack would see nothing and change nothing"),
+    ],
+)
+def test_what_would_be_dropped_from_around_an_environment_is_refused(wrap, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_private(PPO, wrap(DummyVecEnv([cart])), epsilon=2.0, users=60)
+    with pytest.raises(ValueError, match=sentence):
+        agents.DPPPO("MlpPolicy", wrap(DummyVecEnv([cart])))
+    assert make_private(PPO, VecMonitor(DummyVecEnv([cart])), epsilon=2.0, users=60).horizon == 40
+
+
+def test_a_public_scale_lies_inside_the_board():
+    space = gym.spaces.Box(-10.0, 10.0, (4,))
+    scaled = gym.wrappers.TransformObservation(cart(), lambda seen: seen / 2.0, space)
+    agent = make_private(PPO, scaled, epsilon=2.0, users=60).learn(60 * 40)
+    assert agent.board.users_left == 0
 
 
 def test_counting_agents_are_made_private_too():
