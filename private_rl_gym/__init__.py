@@ -108,7 +108,8 @@ def make_private(
         delta: As in ``JDPBillboard``.
         users: The number of users that may come.
         horizon: Largest number of steps in an episode, if the environment does not define it.
-        options: Further arguments of the agent.
+        options: Further arguments of the agent, and of the boundary, such as ``reward_range`` and ``visits``. What both
+            take, such as ``seed`` and ``batch_size``, is the agent's.
     """
     from private_rl_gym.agents.making import make_private
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +18,32 @@ from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.population import layers
 
 __all__ = ["make_private"]
+
+GIVEN = ("env", "epsilon", "delta", "users", "horizon")
+"""Arguments of the boundary that ``make_private`` has itself."""
+
+ONCE = "Leave it out: each user is in one batch, and her episode is used once."
+ABSENT = {
+    "policy": "Leave it out: each agent has one kind of policy; layers are given by policy_kwargs={'net_arch': [32]}.",
+    "env": "It is the second argument.",
+    "n_envs": "Leave it out: the boundary meets many users at a time by itself.",
+    "n_steps": "Leave it out: steps are counted in users here, and batch_size is the number of users in a batch.",
+    "device": "Leave it out: gradients are computed by the boundary, by compiled code on the processor.",
+    "n_epochs": "Leave it out, or give DPPPO, whose users climb so many steps: this agent makes one step a batch.",
+    "max_grad_norm": "Its counterpart is clip, the norm to which what a user reports is clipped.",
+    "vf_coef": "Leave it out: DPPPO has a value network by policy_kwargs={'net_arch': {'pi': [32], 'vf': [16]}}.",
+    "normalize_advantage": "Leave it out: returns are divided by their range, which users report under the promise.",
+    "target_kl": ONCE,
+    "buffer_size": ONCE,
+    "replay_buffer_class": ONCE,
+    "rollout_buffer_class": ONCE,
+    "gradient_steps": ONCE,
+    "train_freq": ONCE,
+    "learning_starts": ONCE,
+    "use_sde": "Leave it out: actions are drawn by users themselves, each by itself.",
+    "stats_window_size": "Leave it out: returns of users are not shown.",
+}
+"""Arguments of Stable-Baselines3's agents that have no counterpart of their name, and why."""
 
 COUNTERPARTS: dict[str, type[Agent]] = {"PPO": DPPPO, "A2C": DPPolicyGradient}
 """Stable-Baselines3's agents, by name, and those of this package that learn in their way."""
@@ -35,16 +64,27 @@ def make_private(
     if any(isinstance(layer, Boundary) for layer in layers(inside)):
         raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
     kind, known = _counterpart(agent)
-    taken = (*kind.saved_arguments, "seed", "verbose", "tensorboard_log")
-    for name in options:
-        if name not in taken:
-            raise TypeError(
-                f"{name} is no argument of {kind.__name__}, which takes {', '.join(taken)}. Stable-Baselines3's other "
-                "arguments have no counterpart: every user's episode is used once."
-            )
+    own, boards = _shared_out(kind, options)
     _warn_of_what_is_left(agent, kind)
-    board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon)
-    return kind(kind.policies[0], board, **{**known, **options})
+    board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon, **boards)
+    return kind(kind.policies[0], board, **{**known, **own})
+
+
+def _shared_out(kind: type[Agent], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the agent, and those of the boundary. What both take is the agent's."""
+    own = (*kind.saved_arguments, "seed", "verbose", "tensorboard_log")
+    named = inspect.signature(JDPBillboard).parameters
+    boards = [name for name in named if name not in (*own, *GIVEN)]
+    for name in options:
+        if name not in own and name not in boards:
+            near = difflib.get_close_matches(name, [*own, *boards], n=1, cutoff=0.7)
+            both = f"It takes {', '.join(own)}, and JDPBillboard {', '.join(boards)}."
+            why = ABSENT.get(name) or (f"Did you mean {near[0]}?" if near else both)
+            raise TypeError(f"{name} is no argument of {kind.__name__}, nor of its boundary. {why}")
+    return (
+        {name: value for name, value in options.items() if name in own},
+        {name: value for name, value in options.items() if name in boards},
+    )
 
 
 def _counterpart(agent: Any) -> tuple[type[Agent], dict[str, Any]]:

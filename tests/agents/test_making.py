@@ -1,5 +1,6 @@
 """One line from a public agent to a private one."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -94,6 +95,62 @@ def test_a_public_scale_lies_inside_the_board():
 def test_counting_agents_are_made_private_too():
     agent = make_private(agents.FrugalUCBVI, "PrivateRL/RiverSwim-v0", epsilon=2.0, users=60)
     assert agent.board.statistic.name == "reports"
+
+
+class NegGrid(gym.Env):
+    """Three places in a row, which cost 2 or nothing."""
+
+    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, **_):
+        super().reset(seed=seed)
+        self.place = 0
+        return 0, {}
+
+    def step(self, action):
+        self.place = min(2, self.place + int(action))
+        return self.place, -2.0 * (self.place < 2), False, False, {}
+
+
+def test_options_of_the_boundary_reach_it():
+    env = gym.wrappers.TimeLimit(NegGrid(), 5)
+    options = {"reward_range": (-2, 0), "visits": 2, "stationary": False, "batch_size": 20, "seed": 3}
+    agent = make_private(agents.FrugalUCBVI, env, epsilon=4.0, users=400, **options).learn(400 * 5)
+    assert agent.board.users_left == 0
+    assert agent.guarantee.visits == 2
+    assert not agent.guarantee.seeded  # the seed is the agent's
+    assert (agent.stationary, agent.seed, agent.board.batch_size) == (False, 3, 20)
+    assert make_private(agents.DPPPO, cart(), epsilon=4.0, users=400, batch_size=20).batch_size == 20
+    assert make_private(agents.DPUCBVI, env, epsilon=4.0, users=400, batch_size=20, reward_range=(-2, 0)).learn(400)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("n_envs", r"n_envs is no argument of DPPPO, nor of its boundary\. .*many users at a time by itself\."),
+        ("device", "device is no argument of DPPPO.*by compiled code on the processor"),
+        ("n_steps", "batch_size is the number of users in a batch"),
+        ("policy", r"policy_kwargs=\{'net_arch': \[32\]\}"),
+        ("target_kl", "each user is in one batch, and her episode is used once"),
+        ("max_grad_norm", "Its counterpart is clip"),
+        ("learning_rat", r"Did you mean learning_rate\?"),
+        ("reward_ranges", r"Did you mean reward_range\?"),
+        ("wholly_unknown", r"It takes learning_rate, .*, and JDPBillboard statistic, .*reward_range\.$"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_reason_or_the_nearest(option, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        make_private(PPO, cart(), epsilon=1.0, users=9, **{option: 1})
+
+
+def test_every_reason_is_about_an_argument_of_theirs_that_is_missing_here():
+    from stable_baselines3.common.env_util import make_vec_env
+
+    from private_rl_gym.agents.making import ABSENT
+
+    theirs = {name for kind in (PPO, A2C, DQN, make_vec_env) for name in inspect.signature(kind).parameters}
+    assert set(ABSENT) <= theirs
+    assert not set(ABSENT) & (set(agents.DPPolicyGradient.saved_arguments) | {"reward_range"})
 
 
 @pytest.mark.parametrize(
