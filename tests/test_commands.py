@@ -122,6 +122,8 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
         (["table", "riverswim", "--format", "word"], "format 'word'"),
         (["show", "abcdef", "--store", "nowhere"], "begins with 'abcdef'"),
         (["train", "--agent", "DQN"], "agent 'DQN'"),
+        (["train", "--agent", "DPPPO"], "used from Python: private_rl_gym.make_private(DPPPO, env, epsilon="),
+        (["train", "--agent", "ppo"], "used from Python: private_rl_gym.make_private(PPO, env, epsilon="),
         (["train", "--boundary", "open", "--epsilon", "1"], "this one is open"),
         (["train", "--set", "horizon=4"], "agent.NAME=VALUE"),
         (["train", "--set", "agent.bonus_scal=4"], "Did you mean 'bonus_scale'"),

@@ -21,6 +21,10 @@ from private_rl_gym import agents, wrappers
 __all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "PER_STEP", "GridError", "Named", "imported", "nearest", "plain"]
 
 
+FROM_PYTHON = {"dpppo": "DPPPO", "dppolicygradient": "DPPolicyGradient", "ppo": "PPO", "a2c": "A2C"}
+"""Learners that ``make_private`` takes and grids do not, whose problems are counted."""
+
+
 class GridError(ValueError):
     """An experiment asks for something that does not exist or is not valid; the message says what to do."""
 
@@ -147,6 +151,11 @@ class Catalogue(Mapping[str, Named]):
 
     def _instead(self, name: str) -> str:
         """The end of an error message: the nearest name, or how something of somebody else is named."""
+        if self.what == "agent" and plain(name) in FROM_PYTHON:
+            return (
+                "Policy gradients are for environments that cannot be counted, and are used from Python: "
+                f"private_rl_gym.make_private({FROM_PYTHON[plain(name)]}, env, epsilon=..., users=...)."
+            )
         versions = [one for one in gym.registry if one.rpartition("-v")[0] == name.rpartition("-v")[0] or one == name]
         if self.what == "environment" and versions and "-v" in name:
             return f"Did you mean {versions[-1]!r}?"
