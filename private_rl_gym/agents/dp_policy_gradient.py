@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch
+from private_rl_gym.agents.inputs import warn
 from private_rl_gym.agents.networks import NetworkAgent, Schedule, tabulated
 from private_rl_gym.agents.returns import Returns, largest_return
 from private_rl_gym.planning.arrays import positive_integer
@@ -34,6 +35,9 @@ NOISE = 0.12
 
 BATCHES = 20
 """Batches that a run should have at least, even if they are noisier than that."""
+
+SMALLER: tuple[tuple[int, ...], ...] = ((8,), ())
+"""Layers that are advised where noise is large; the last make the policy linear."""
 
 SWAMPED = 0.6
 """Norm of the noise in a mean gradient above which policies were seen to end worse than they began."""
@@ -137,16 +141,26 @@ class DPPolicyGradient(NetworkAgent):
         return max(SMALLEST, math.ceil(own * wide / 2.0 + math.sqrt((own * wide / 2.0) ** 2 + added * wide)))
 
     def _warn_of_noise(self) -> None:
-        """Say so where batches are so noisy that the policy may end worse than it began."""
-        size = self.users_in_batch
+        """Say so where batches are so noisy that the policy may end worse than it began, or learns nothing at all."""
+        size, users = self.users_in_batch, self.known_users
         noise = self._board.expected_noise(size) * math.sqrt(self.network.size) / (self.shares[0] * size)
-        if noise > SWAMPED:
-            warnings.warn(
-                f"Noise in the mean gradient of a batch of {size} users has norm {noise:.2g}, and the gradient 1 at "
-                f"most: the policy may end worse than it began. Let some {BATCHES * self._quiet_batch} users come, "
-                "raise epsilon, or take smaller layers, such as policy_kwargs={'net_arch': [8]}.",
-                stacklevel=2,
-            )
+        if noise <= SWAMPED:
+            return
+        # Noise adds up like the square root of the number of batches, and what users say at most like their number.
+        drowned = users is not None and noise > math.sqrt(max(1.0, users / size))
+        worse = "the policy may end worse than it began"
+        if drowned:
+            worse = f"the noise is louder than all {users:,} users together, so that nothing worth having is learned"
+        quiet, kept = self._quiet_batch, self.network
+        sizes = {hidden: replace(kept, layers=replace(kept.layers, hidden=hidden)).size for hidden in SMALLER}
+        fewer = next((hidden for hidden in SMALLER if sizes[hidden] < kept.size), None)
+        smaller = "" if fewer is None else f", or take smaller layers, such as policy_kwargs={{'net_arch': {[*fewer]}}}"
+        warn(
+            f"Noise in the mean gradient of a batch of {size:,} user{'s' * (size > 1)} has norm "
+            f"{noise:{'.2g' if noise < 10.0 else ',.0f'}}, and the gradient 1 at most: {worse}. Let some "
+            f"{BATCHES * quiet:,} users come{'' if self.batch_size is None else f' in batches of {quiet:,}'}, or raise "
+            f"epsilon{smaller}."
+        )
 
     def batches(self) -> Generator[Batch, Any, Any]:
         """One step a batch, until no users are left."""

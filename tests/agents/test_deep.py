@@ -217,12 +217,37 @@ def test_a_step_is_as_long_as_actions_vary(log_std):
 
 def test_too_few_users_are_said_before_they_come():
     """Twenty users a batch at epsilon = 4; with so many that the noise is small nothing is said."""
-    with pytest.warns(UserWarning, match=r"a batch of 25 users has norm 1\.5.* Let some 6\d\d\d users come"):
+    with pytest.warns(
+        UserWarning, match=r"a batch of 25 users has norm 1\.5.* Let some 6,\d\d\d users come, or raise epsilon"
+    ):
         DPPolicyGradient("MlpPolicy", jdp(epsilon=4.0, users=500))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DPPolicyGradient("MlpPolicy", jdp(epsilon=4.0, users=6_500))
         DPPolicyGradient("MlpPolicy", OpenBillboard(cart(), users=500))
+
+
+@pytest.mark.parametrize(
+    ("layers", "advice"),
+    [
+        ([32], r"policy_kwargs=\{'net_arch': \[8\]\}\.$"),
+        ([8], r"policy_kwargs=\{'net_arch': \[\]\}\.$"),
+        ([], r"or raise epsilon\.$"),
+    ],
+)
+def test_smaller_layers_are_advised_where_there_are_any(layers, advice):
+    with pytest.warns(UserWarning, match=advice):
+        DPPolicyGradient("MlpPolicy", jdp(epsilon=0.3, users=500), policy_kwargs={"net_arch": layers})
+
+
+def test_so_few_users_that_noise_drowns_them_are_told_that_nothing_is_learned():
+    with pytest.warns(UserWarning, match="louder than all 10 users together, so that nothing") as said:
+        agent = DPPPO("MlpPolicy", jdp(epsilon=1.0, users=10))
+    assert "a batch of 1 user has norm 1" in str(said[0].message)
+    assert said[0].filename == __file__  # the line to change
+    assert agent.users_in_batch == 1
+    with pytest.warns(UserWarning, match=r"in batches of 1,\d\d\d, or raise epsilon"):
+        DPPPO("MlpPolicy", jdp(epsilon=1.0, users=100_000), batch_size=100)
 
 
 @every_agent
