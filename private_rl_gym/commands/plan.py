@@ -13,11 +13,13 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from private_rl_gym.commands.plan_table import check_alone, plan_table
 from private_rl_gym.commands.runs import DELTA_HELP, Bins, High, Horizon, Low, RewardRange, numbers_of, value_of
-from private_rl_gym.commands.screen import progress, screen, sentences
+from private_rl_gym.commands.screen import PLAIN, progress, screen, sentences
 from private_rl_gym.experiments.advice import EPSILONS, TRUST, Advice, Adviser
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
 from private_rl_gym.experiments.problems import Problem, problem_of
+from private_rl_gym.experiments.table_advice import TableAdviser
 from private_rl_gym.planning.memory import in_bytes
 from private_rl_gym.privacy.conversion import check_budget
 
@@ -26,15 +28,23 @@ __all__ = ["plan"]
 
 @sentences
 def plan(
+    users: Annotated[int, typer.Option(help="How many users will come, or are in the table.")],
     environment: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--env",
             help="Name of the environment, any Gymnasium id, or module:object.",
             autocompletion=ENVIRONMENTS.complete,
         ),
-    ],
-    users: Annotated[int, typer.Option(help="How many users will come.")],
+    ] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="In place of --env: people who were there already, in a table for `learn`.")
+    ] = False,
+    states: Annotated[int | None, typer.Option(help="With --table: number of states, as for `learn`.")] = None,
+    actions: Annotated[int | None, typer.Option(help="With --table: number of actions.")] = None,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="With --table: all stages are alike, and their counts are pooled.")
+    ] = False,
     epsilon: Annotated[
         float | None, typer.Option(help="What each user is promised; 1 if nothing is said, or --regret.")
     ] = None,
@@ -58,7 +68,9 @@ def plan(
     told_nothing: Annotated[
         bool, typer.Option("--told-nothing", help="Leave out agents that are told that all stages are alike.")
     ] = False,
-    runs: Annotated[int, typer.Option(help="Simulated runs of each answer.")] = 3,
+    runs: Annotated[
+        int | None, typer.Option(help="Simulated runs of each answer: 3, or 10 for a table, if nothing is said.")
+    ] = None,
     seconds: Annotated[float, typer.Option(help="Time for everything; what would take longer is left out.")] = 45.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for machines.")] = False,
 ) -> None:
@@ -70,8 +82,35 @@ def plan(
     Example: `private-rl-gym plan --env RiverSwim --users 50000 --epsilon 1`
 
     Example: `private-rl-gym plan --env FrozenLake-v1 --horizon 20 --users 50000 --regret 0.3`
+
+    Example: `private-rl-gym plan --table --users 8000 --states 5 --actions 3 --horizon 8 --stationary`
     """
+    runs = (10 if table else 3) if runs is None else runs
     _check(users, epsilon, regret, delta, runs, seconds)
+    if table:
+        check_alone(
+            {
+                "--env": environment,
+                "--regret": regret,
+                "--boundary": boundary,
+                "--reward-range": reward_range,
+                "--bins": bins,
+                "--low": low,
+                "--high": high,
+                "--set": option,
+                "--told-nothing": told_nothing,
+            }
+        )
+        if states is None or actions is None or horizon is None:
+            raise GridError("--table needs --states, --actions and --horizon: they are public, as for `learn`.")
+        sizes = horizon, states, actions
+        adviser_of_table = TableAdviser(users, sizes, stationary=stationary, delta=delta, runs=runs, seconds=seconds)
+        plan_table(adviser_of_table, epsilon, as_json=as_json)
+        return
+    if environment is None:
+        raise GridError("Give --env NAME for users who will come, or --table for people who were there already.")
+    if states is not None or actions is not None or stationary:
+        raise GridError("--states, --actions and --stationary are for --table: an environment says its own.")
     trust = list(dict.fromkeys(_promising(name) for name in boundary or TRUST))
     if delta == 0.0 and not boundary:
         trust.remove("sdp")  # noise bits run out at some number, so that a shuffler makes no pure promise
@@ -201,10 +240,6 @@ def _print(
         style="dim",
         highlight=False,
     )
-
-
-PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
-"""Options for text that people copy."""
 
 
 def _short(name: str) -> str:

@@ -16,7 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from private_rl_gym.experiments.names import GridError
 
-__all__ = ["progress", "screen", "sentences"]
+__all__ = ["PLAIN", "progress", "screen", "sentences"]
+
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+"""Options for text that people copy."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.garnet import Garnet
+from private_rl_gym.envs.logged import LoggedUsers
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.experiments.foreign import MOST_ENTRIES, is_foreign, make_env, parted, true_model
@@ -78,6 +79,12 @@ def problem_of(
         entry.check({"horizon": horizon}, "--horizon")
         chosen["horizon"], horizon = horizon, None
     env = make_env(name, chosen, **adapters)
+    if isinstance(env.unwrapped, LoggedUsers):
+        raise GridError(
+            f"--env {name}: its users were there already, and nobody can be met. In place of --env say --table "
+            f"--states {env.observation_space.n} --actions {env.action_space.n} "  # type: ignore[attr-defined]
+            f"--horizon {env.unwrapped.horizon}"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
