@@ -12,9 +12,10 @@ from private_rl_gym.commands.runs import DELTA_HELP, budget_of
 from private_rl_gym.commands.screen import sentences
 from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
-from private_rl_gym.experiments.offline import learn_from_table, read_table_file, write
+from private_rl_gym.experiments.offline import learn_from_table, read_table_file, write, write_bad_rows
 from private_rl_gym.experiments.register import refuse_to_overwrite
 from private_rl_gym.experiments.register import spent as spent_in
+from private_rl_gym.wrappers.findings import Findings
 
 __all__ = ["learn", "spent"]
 
@@ -46,7 +47,10 @@ def learn(
     column: Annotated[
         list[str] | None, typer.Option(help="The table's own name of a column, as `user=patient`.")
     ] = None,
-    bad_rows: Annotated[str, typer.Option(help="refuse, or empty: users with bad rows contribute nothing.")] = "refuse",
+    bad_rows: Annotated[str, typer.Option(help="refuse, or empty: users with bad rows count, and earn 0.")] = "refuse",
+    bad_rows_to: Annotated[
+        Path | None, typer.Option(help="File for the numbers and reasons of bad rows; it is for you alone.")
+    ] = None,
     truth: Annotated[
         str | None, typer.Option(help="The environment that synthetic data are from, to tell the true value.")
     ] = None,
@@ -58,8 +62,8 @@ def learn(
     """Learn a policy from a table, and write it with its ledger and a report.
 
     The table has the columns user, stage, state, action, reward, next_state. Numbers of states, actions and stages are
-    public: state them from what is known of the problem. Bad rows are told to you, who own the table, and to nobody
-    else.
+    public: state them from what is known of the problem. What was found in the rows is told to you, who own the table,
+    on stderr; all that is written and printed besides is from the noisy release.
 
     Example: `private-rl-gym learn cohort.parquet --epsilon 2 --states 7 --actions 4 --horizon 12 --stationary`
     """
@@ -82,6 +86,15 @@ def learn(
     if out.is_file():
         raise GridError(f"--out {out} is a file: the policy, the ledger and the report go into a folder.")
     refuse_to_overwrite(out)
+    if bad_rows_to is not None and out.resolve() in bad_rows_to.resolve().parents:
+        raise GridError(f"--bad-rows-to {bad_rows_to} lies in {out}, whose files may be shown: write it elsewhere.")
+
+    def tell(findings: Findings) -> None:
+        for sentence in findings.sentences(emptied=bad_rows == "empty"):
+            typer.echo(f"For the owner of the table alone: {sentence}", err=True)
+        if bad_rows_to is not None:
+            write_bad_rows(findings, bad_rows_to)
+
     learned = learn_from_table(
         read_table_file(table),
         sizes,
@@ -93,6 +106,7 @@ def learn(
         stationary=stationary,
         truth=model,
         labels=labels,
+        owner=tell,
     )
     paths = write(replace(learned, about={"table": table.name, **learned.about}), out)
     numbers = learned.numbers

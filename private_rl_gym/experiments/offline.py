@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +22,9 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.episodes import BadRowsError, ids_of
+from private_rl_gym.wrappers.findings import Findings
 
-__all__ = ["Learned", "learn_from_table", "read_table_file", "write"]
+__all__ = ["Learned", "learn_from_table", "read_table_file", "write", "write_bad_rows"]
 
 
 @dataclass(frozen=True, eq=False)  # no slots: cached_property keeps its value in __dict__
@@ -128,6 +129,7 @@ def learn_from_table(
     stationary: bool = False,
     truth: FiniteModel | None = None,
     labels: Labels | None = None,
+    owner: Callable[[Findings], None] | None = None,
 ) -> Learned:
     """Put a boundary around a table, publish once, and plan with pessimism.
 
@@ -143,6 +145,7 @@ def learn_from_table(
         stationary: Whether stages may be pooled.
         truth: The true model, where the data are synthetic.
         labels: The names of states and actions that the table uses, in the order of their numbers.
+        owner: As in ``ingest``: it is told what was found in the rows.
     """
     labels = labels or Labels()
     table = labels.numbered(table, columns)
@@ -165,7 +168,7 @@ def learn_from_table(
         board: Boundary = boundary.kind(
             LoggedUsers(n_states, n_actions, horizon), users=users, batch_size=users, **options
         )
-        board.ingest(table, columns=columns, bad_rows=bad_rows)
+        board.ingest(table, columns=columns, bad_rows=bad_rows, owner=owner)
     except (BadRowsError, TypeError, ValueError, RuntimeError) as error:
         raise GridError(str(error)) from None
     board.publish()  # those of a table that is smaller than was said
@@ -180,6 +183,14 @@ def learn_from_table(
     if labels.states or labels.actions:
         about |= {"states": list(labels.states), "actions": list(labels.actions)}
     return Learned(agent, board, stationary, truth, about, labels)
+
+
+def write_bad_rows(findings: Findings, path: Path) -> None:
+    """Write the numbers of bad rows and the reasons, for the owner of the table: a file that no guarantee covers."""
+    with path.open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["row", "reason"])  # row 1 is the first below the names of the columns
+        lines.writerows(findings.reasons())
 
 
 def write(learned: Learned, folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@
 * ``LDPPerStep`` - observations and rewards randomized at every step, for any Gym learner
 * ``FlattenSpaces``, ``Discretize`` - adapters, for inside a boundary: finite spaces, and boxes in bins, as ``Discrete``
 * ``Episodes`` - finished episodes as arrays, for ``ingest``; ``BadRowsError`` - its error for rows that it cannot take
+* ``Findings`` - what was found in the rows of a table, for its owner alone
 * ``Boundary`` - the base class of the billboards; ``BudgetExhausted`` - its error for too many users
 * ``BOUNDARIES`` - the boundaries that sum, by the short names that commands, grids and audits use
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.entrance import BudgetExhausted, Observer
 from private_rl_gym.wrappers.episodes import BadRowsError, Episodes
+from private_rl_gym.wrappers.findings import Findings
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.ldp_per_step import LDPPerStep
 from private_rl_gym.wrappers.ldp_user_side import LDPUserSide
@@ -30,6 +32,7 @@ __all__ = [
     "BudgetExhausted",
     "Discretize",
     "Episodes",
+    "Findings",
     "FlattenSpaces",
     "JDPBillboard",
     "LDPPerStep",

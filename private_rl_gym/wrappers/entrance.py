@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -27,6 +27,7 @@ from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers.crowd import Crowd
 from private_rl_gym.wrappers.episodes import BadRowsError, read
+from private_rl_gym.wrappers.findings import Findings
 from private_rl_gym.wrappers.members import Members
 from private_rl_gym.wrappers.pace import Pacer
 from private_rl_gym.wrappers.population import (
@@ -219,15 +220,16 @@ class Entrance(Sealed):
         columns: Mapping[str, str] | None = None,
         bad_rows: Literal["refuse", "empty"] = "refuse",
         ask: Ask | None = None,
+        owner: Callable[[Findings], None] | None = None,
     ) -> int:
         """Take in users whose episodes are over, in place of serving them.
 
         They count as served users do, in batches that they are put into in random order, because the order of a table
         may depend on what is in it. Where users may come back (``visits=``), a table holds each of them once, and
         begins a new batch: the current one is published as it is. An episode that ended before the horizon waits in the
-        absorbing state, as in the environment loop; one that is longer is cut. Ids are compared here and never leave: a
-        user who has come as often as she may is refused. A table belongs to the experimenter, so errors may say how
-        many of its rows are bad.
+        absorbing state, as in the environment loop, also if its last row names a next state; one that is longer is
+        cut. Ids are compared here and never leave: a user who has come as often as she may is refused. A table belongs
+        to the experimenter, so errors may say how many of its rows are bad.
 
         Privacy:
             The guarantee of this boundary, for replacing one user of a table with all her rows. Users whom ``serve``
@@ -237,9 +239,12 @@ class Entrance(Sealed):
             episodes: ``Episodes`` of arrays, or a table with a row for each step (Arrow, pandas, or a mapping of
                 columns) with user, stage, state, action, reward and next_state, or a Minari data set.
             columns: The table's own names for these columns, such as ``{"user": "patient"}``.
-            bad_rows: Whether rows that no trajectory can be made of are refused, with all others; or their users
-                count and contribute nothing (``"empty"``), as users do who are refused while they are served.
+            bad_rows: Whether rows that no trajectory can be made of are refused, with all others; or their users are
+                emptied (``"empty"``): they count, and wait in the absorbing state from the start, or, where there is
+                none, and in reports, contribute nothing, as users do who are refused while they are served.
             ask: The request that they answer; by default the last request.
+            owner: A function of whoever owns the table. It is told, before anybody is taken in, what was found in the
+                rows, which no guarantee covers: show it to nobody else.
 
         Returns:
             The number of users in the table, and nothing else about them.
@@ -256,16 +261,29 @@ class Entrance(Sealed):
         with self._lock:
             if self._visits > 1:  # nobody is in a batch twice
                 self.publish()
-            return behind_closed_doors(partial(self._bring_in, episodes, columns, asked, strict=bad_rows == "refuse"))
+            strict = bad_rows == "refuse"
+            return behind_closed_doors(partial(self._bring_in, episodes, columns, asked, owner, strict=strict))
 
-    def _bring_in(self, episodes: Any, columns: Mapping[str, str] | None, ask: Ask | None, *, strict: bool) -> int:
+    def _bring_in(
+        self,
+        episodes: Any,
+        columns: Mapping[str, str] | None,
+        ask: Ask | None,
+        owner: Callable[[Findings], None] | None,
+        *,
+        strict: bool,
+    ) -> int:
         """Admit the users of a table, all or none, and let them leave in random order."""
         finished = read(episodes, self.population, columns)
-        if strict and finished.problem is not None:
+        if owner is not None:
+            owner(finished.findings)
+        if strict and finished.findings.problem is not None:
             raise BadRowsError(
-                f"{finished.problem}. Nothing was taken. (This is about users: it is for whoever owns the table.) Mend "
-                "these rows, or let their users count and contribute nothing, with bad_rows='empty' (--bad-rows empty)."
+                f"{finished.findings.problem}. Nothing was taken. (This is about users: it is for whoever owns the "
+                "table.) Mend these rows, or empty their users, who then count without what is in their rows, with "
+                "bad_rows='empty' (--bad-rows empty)."
             )
+        waiting = finished.waiting and self.statistic.name == "tabular"
         count, came = len(finished), self._members.digests(finished.ids)
         twice, most = self._members.known(came, self._visits) + len(came) - len(set(came)), self._visits
         if twice:
@@ -284,7 +302,7 @@ class Entrance(Sealed):
         with self._pacer.of(count):
             try:
                 for group, whole in finished.groups(order, self.population.chunk):
-                    self._leave(finished.of(group) if whole else None, len(group), ask)
+                    self._leave(finished.of(group) if whole or waiting else None, len(group), ask)
             finally:
                 missing = count - (self._batches.gone - before)
                 if missing:

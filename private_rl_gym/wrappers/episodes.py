@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
+from private_rl_gym.wrappers.findings import Findings
 from private_rl_gym.wrappers.population import TRANSPARENT, Population, layers
 from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces
 
@@ -27,17 +28,24 @@ COLUMNS = ("user", "stage", "state", "action", "reward", "next_state")
 
 KINDS = (
     "without a user",
+    "without a stage",
     "with a stage that is not a whole number from 0 on",
+    "without a state",
     "with a state outside {states}",
+    "without an action",
     "with an action outside {actions}",
-    "with a reward outside {rewards}, or none",
+    "without a reward",
+    "with a reward outside {rewards}",
     "with a next state outside {states}",
+    "without a next state, where nobody may end early",
     "of a user and stage that another row is of",
     "whose next state is not the state of the user's next row",
     "of users whose stages do not follow each other from 0",
     "of users who have fewer than {horizon} stages, where nobody may end early",
 )
-_NO_USER, _STAGE, _STATE, _ACTION, _REWARD, _NEXT, _TWICE, _BROKEN, _GAP, _SHORT = range(len(KINDS))
+_NO_USER, _NO_STAGE, _STAGE, _NO_STATE, _STATE, _NO_ACTION, _ACTION, _NO_REWARD, _REWARD = range(9)
+_NEXT, _NO_NEXT, _TWICE, _BROKEN, _GAP, _SHORT = range(9, len(KINDS))
+_GOOD, _BEHIND = -1, -2  # rows that are taken, and rows that are cut
 
 _MISSING, _NO_NUMBER = -(2**61), -(2**62)  # codes of states and actions that are not there, or no whole numbers
 
@@ -77,7 +85,8 @@ class Finished:
     ids: Sequence[Any]  # [user]
     trajectories: Trajectories
     whole: NDArray[np.bool_]  # [user]
-    problem: str | None  # which rows are bad
+    findings: Findings
+    waiting: bool  # whether users with bad rows wait from the start
 
     def __len__(self) -> int:
         return len(self.whole)
@@ -107,6 +116,7 @@ class _Rows:
     action: NDArray[np.int64]
     reward: NDArray[np.float64]
     next_state: NDArray[np.int64]
+    numbered: bool = False  # whether the rows are rows of a table
 
 
 def read(given: Any, population: Population, columns: Mapping[str, str] | None = None) -> Finished:
@@ -285,6 +295,7 @@ def _of_table(given: Any, names: dict[str, str]) -> _Rows:
         _whole(action, "action"),
         _real(reward, "reward"),
         _whole(following, "next_state"),
+        numbered=True,
     )
 
 
@@ -346,9 +357,12 @@ def _placed(rows: _Rows, population: Population) -> Finished:
     actions = np.zeros((users, horizon), dtype=np.int32)
     rewards = np.zeros((users, horizon))
     following = np.full((users, horizon), -1, dtype=np.int32)
-    filled, bad, kinds = np.zeros((users, horizon), bool), np.zeros(users, bool), np.zeros(len(KINDS), np.int64)
+    filled, bad = np.zeros((users, horizon), bool), np.zeros(users, bool)
+    found = np.full(len(rows.user), _GOOD, dtype=np.int8)  # the kind of each row
+    marks = np.full((users, horizon), _GOOD, dtype=np.int8)  # the same of what users' rows are together
     first_state, first_action = population._first_state, population.env_action(0)
     sizes = population.n_states - population.padded, population.n_actions, population.padded
+    into = states, actions, rewards, following, filled
     _place(
         (
             _own(rows.user),
@@ -360,20 +374,55 @@ def _placed(rows: _Rows, population: Population) -> Finished:
         ),
         (first_state, first_action),
         sizes,
-        (states, actions, rewards, following, filled),
+        into,
         bad,
-        kinds,
+        found,
     )
-    _finish(sizes, population.rewards.zero, (states, actions, rewards, following, filled), bad, kinds)
+    lost, unfollowed = _finish(sizes, population.rewards.zero, into, bad, marks)
     described = {
         "states": f"{first_state}..{first_state + sizes[0] - 1}",
         "actions": f"{first_action}..{first_action + sizes[1] - 1}",
         "rewards": str(population.rewards),
         "horizon": horizon,
     }
-    said = [f"{count:,} {kind.format(**described)}" for kind, count in zip(KINDS, kinds, strict=True) if count]
-    problem = f"{kinds.sum():,} of {len(rows.user):,} rows cannot be taken: {', '.join(said)}" if said else None
-    return Finished(rows.ids, Trajectories(states, actions, rewards), ~bad, problem)
+    findings = _findings(rows, (bad, found, marks), described, int(lost), int(unfollowed))
+    return Finished(rows.ids, Trajectories(states, actions, rewards), ~bad, findings, population.padded)
+
+
+def _findings(
+    rows: _Rows,
+    checked: tuple[NDArray[np.bool_], NDArray[np.int8], NDArray[np.int8]],
+    described: Mapping[str, Any],
+    lost: int,  # users without a row that could be named
+    unfollowed: int,
+) -> Findings:
+    """The findings in rows that were placed, for the owner of the table."""
+    bad, found, marks = checked
+    behind = int((found == _BEHIND).sum())
+    kinds: list[tuple[str, int]] = []
+    places: list[NDArray[np.int64]] = []
+    if bad.any() or (found >= 0).any():
+        taken = np.flatnonzero(found == _GOOD)
+        found[taken] = marks[rows.user[taken], rows.stage[taken]]
+        for number, kind in enumerate(KINDS):
+            these = np.flatnonzero(found == number)
+            count = len(these) + (lost if number == _GAP else 0)
+            if count:
+                kinds.append((kind.format(**described), count))
+                places.append(these + 1 if rows.numbered else these[:0])
+    owned = rows.user >= 0
+    return Findings(
+        rows=len(rows.user),
+        horizon=int(described["horizon"]),
+        kinds=kinds,
+        places=places,
+        emptied_users=int(bad.sum()),
+        emptied_rows=int(bad[rows.user[owned]].sum()),
+        nobodys=int(len(owned) - owned.sum()),
+        behind=behind,
+        unfollowed=unfollowed,
+        no_start=bool(len(rows.stage)) and not (rows.stage == 0).any(),
+    )
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:
@@ -382,7 +431,7 @@ def _own(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @compiled
-def _place(rows: Any, first: Any, sizes: Any, into: Any, bad: Any, kinds: Any) -> None:
+def _place(rows: Any, first: Any, sizes: Any, into: Any, bad: Any, found: Any) -> None:
     """Write every row into its place. A row is bad for the first reason that is found."""
     user, stage, state, action, reward, next_state = rows
     states, actions, rewards, following, filled = into
@@ -392,19 +441,28 @@ def _place(rows: Any, first: Any, sizes: Any, into: Any, bad: Any, kinds: Any) -
     for row in range(len(user)):
         u, h = user[row], stage[row]
         if u < 0:
-            kinds[_NO_USER] += 1
+            found[row] = _NO_USER
             continue
         s, a = state[row] - first_state, action[row] - first_action
         after, missing = next_state[row] - first_state, next_state[row] == _MISSING
-        kind = -1
-        if h < 0:
+        kind = _GOOD
+        if h == _MISSING:
+            kind = _NO_STAGE
+        elif h < 0:
             kind = _STAGE
         elif h >= horizon:
-            continue  # an episode is cut there
+            found[row] = _BEHIND  # an episode is cut there
+            continue
+        elif state[row] == _MISSING:
+            kind = _NO_STATE
         elif not 0 <= s < n_states:
             kind = _STATE
+        elif action[row] == _MISSING:
+            kind = _NO_ACTION
         elif not 0 <= a < n_actions:
             kind = _ACTION
+        elif np.isnan(reward[row]):
+            kind = _NO_REWARD
         elif not 0.0 <= reward[row] <= 1.0:
             kind = _REWARD
         elif not (missing or 0 <= after < n_states):
@@ -412,7 +470,7 @@ def _place(rows: Any, first: Any, sizes: Any, into: Any, bad: Any, kinds: Any) -
         elif filled[u, h]:
             kind = _TWICE
         if kind >= 0:
-            kinds[kind] += 1
+            found[row] = kind
             bad[u] = True
             continue
         states[u, h], actions[u, h], rewards[u, h], filled[u, h] = s, a, reward[row], True
@@ -420,43 +478,52 @@ def _place(rows: Any, first: Any, sizes: Any, into: Any, bad: Any, kinds: Any) -
 
 
 @compiled
-def _finish(sizes: Any, zero: float, into: Any, bad: Any, kinds: Any) -> None:
-    """Check that rows follow each other, and pad episodes that ended early."""
+def _finish(sizes: Any, zero: float, into: Any, bad: Any, marks: Any) -> Any:
+    """Check that rows follow each other, and pad episodes that ended early; users with bad rows wait from the start.
+
+    Returns the number of bad users without a row before the horizon, and of those who are not seen in a next state.
+    """
     states, actions, rewards, following, filled = into
     n_states, _, padded = sizes
     users, horizon = actions.shape
+    lost, unfollowed = 0, 0
     for u in range(users):
-        if bad[u]:
-            continue
-        length = 0
-        while length < horizon and filled[u, length]:
+        length, after = 0, -1
+        while not bad[u] and length < horizon and filled[u, length]:
             length += 1
+        wrong = bad[u]
         for h in range(length, horizon):
-            if filled[u, h]:
-                kinds[_GAP] += 1
+            if not wrong and filled[u, h]:
+                marks[u, h] = _GAP
                 bad[u] = True
         if length == 0 and not bad[u]:
-            kinds[_GAP] += 1
+            lost += 1
             bad[u] = True
+        left = False
         for h in range(length):
             last = h == length - 1
             after = following[u, h]
             if last and length < horizon:
-                continue  # it is replaced by the absorbing state
-            if last and after < 0 and padded:
+                left = after >= 0  # it is replaced by the absorbing state
+            elif last and after < 0 and padded:
                 after = n_states  # nobody was seen afterwards
             elif last and after < 0:
-                kinds[_NEXT] += 1
+                marks[u, h] = _NO_NEXT
                 bad[u] = True
             elif not last and after >= 0 and after != states[u, h + 1]:
-                kinds[_BROKEN] += 1
+                marks[u, h] = _BROKEN
                 bad[u] = True
         if length < horizon and not padded and not bad[u]:
-            kinds[_SHORT] += length
+            marks[u, :length] = _SHORT
             bad[u] = True
+        if bad[u]:
+            length = 0
+        elif left:
+            unfollowed += 1
         if length == horizon:
             states[u, horizon] = max(after, 0)
             continue
         for h in range(length, horizon):
             states[u, h + 1], actions[u, h], rewards[u, h] = n_states, 0, zero
         states[u, length] = n_states
+    return lost, unfollowed

@@ -454,7 +454,39 @@ def test_what_does_not_fit_is_said_in_a_sentence(files, arguments, said):
     assert not (files / "learned").exists()
 
 
+def test_the_owner_is_told_on_stderr_and_nobody_else(files):
+    """The fourth row of 3,000 patients and some more have a state that there is not."""
+    table = Cohort.table(3_000)
+    table["state"] = np.where(np.arange(len(table["state"])) % 1_000 == 3, 9, table["state"])
+    pyarrow.csv.write_csv(pa.table(table), "bad.csv")
+    count = len(table["state"][3::1_000])
+    refused = run("bad.csv", *SIZES, "--bad-rows-to", "bad-rows.csv")
+    assert refused.exit_code == 2
+    assert f"{count} with a state outside 0..6 (rows 4, 1004, 2004, 3004, 4004, ...)" in refused.stderr
+    lines = (files / "bad-rows.csv").read_text().splitlines()
+    assert lines[:3] == ["row,reason", "4,with a state outside 0..6", "1004,with a state outside 0..6"]
+    assert len(lines) == 1 + count
+    done = run("bad.csv", *SIZES, "--bad-rows", "empty")
+    assert done.exit_code == 0, done.output
+    assert f"Users who were emptied for such rows: {count}, with" in done.stderr
+    for text in (done.stdout, *(path.read_text() for path in (files / "learned").iterdir() if path.suffix != ".zip")):
+        assert "emptied" not in text
+        assert "1004" not in text
+    inside = run("bad.csv", *SIZES, "--bad-rows-to", "learned/bad-rows.csv")
+    assert inside.exit_code == 2
+    assert "whose files may be shown" in " ".join(inside.stderr.split())
+
+
+def test_the_owner_is_told_what_is_cut(files):
+    done = run("cohort.csv", "--states", "7", "--actions", "4", "--horizon", "4")
+    assert done.exit_code == 0, done.output
+    rows = (Cohort.table(3_000)["stage"] >= 4).sum()
+    assert f"Rows behind the horizon of 4 stages, which are cut: {rows:,}." in " ".join(done.stderr.split())
+    assert "horizon of 4 stages" not in done.stdout + (files / "learned" / "report.md").read_text()
+    assert run("cohort.csv", *SIZES).stderr == ""
+
+
 def test_bad_rows_may_be_left_empty(files):
     done = run("cohort.csv", "--states", "6", *SIZES[2:], "--bad-rows", "empty")
     assert done.exit_code == 0, done.output
-    assert "cannot be taken" not in done.output
+    assert "cannot be taken" not in done.stdout

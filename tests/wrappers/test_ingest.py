@@ -1,5 +1,6 @@
 """Finished episodes from arrays and tables are summed as those of users who were served, each user once."""
 
+import re
 import sys
 import time
 import types
@@ -442,14 +443,16 @@ def test_a_seed_repeats_the_order():
 BAD = {
     "state": (lambda c: c["state"].__setitem__(3, 99), r"1 with a state outside 0\.\.3"),
     "half a state": (lambda c: c["state"].__setitem__(3, 1.5), r"1 with a state outside 0\.\.3"),
-    "no state": (lambda c: c["state"].__setitem__(3, None), r"1 with a state outside 0\.\.3"),
+    "no state": (lambda c: c["state"].__setitem__(3, None), "1 without a state"),
+    "no action": (lambda c: c["action"].__setitem__(3, None), "1 without an action"),
+    "no stage": (lambda c: c["stage"].__setitem__(3, None), "1 without a stage"),
     "negative": (lambda c: c["state"].__setitem__(3, -1), r"1 with a state outside 0\.\.3"),
     "action": (lambda c: c["action"].__setitem__(3, 2), r"1 with an action outside 0\.\.1"),
     "reward": (lambda c: c["reward"].__setitem__(3, 1.01), r"1 with a reward outside \[0, 1\]"),
-    "no reward": (lambda c: c["reward"].__setitem__(3, None), r"1 with a reward outside \[0, 1\]"),
+    "no reward": (lambda c: c["reward"].__setitem__(3, None), "1 without a reward"),
     "infinite": (lambda c: c["reward"].__setitem__(3, float("inf")), r"1 with a reward outside \[0, 1\]"),
     "next": (lambda c: c["next_state"].__setitem__(3, 4), r"1 with a next state outside 0\.\.3"),
-    "last next": (lambda c: c["next_state"].__setitem__(4, None), r"1 with a next state outside 0\.\.3"),
+    "last next": (lambda c: c["next_state"].__setitem__(4, None), "1 without a next state, where nobody may end"),
     "jump": (lambda c: c["next_state"].__setitem__(2, (c["state"][3] + 1) % 4), "1 whose next state is not the state"),
     "stage": (lambda c: c["stage"].__setitem__(3, -2), "1 with a stage that is not a whole number from 0 on"),
     "twice": (lambda c: c["stage"].__setitem__(3, 2), "1 of a user and stage that another row is of"),
@@ -488,6 +491,91 @@ def test_users_with_bad_rows_count_and_contribute_nothing(how, said):
     assert board.ingest(spoiled(how), bad_rows="empty") == 6
     assert board.release.users == 6
     assert board.release.n[0].sum() == 5
+
+
+def found_in(columns, board=None, **options):
+    """The findings in a table, and the board that took it in."""
+    told, board = [], OpenBillboard(LoggedUsers(S, A, H)) if board is None else board
+    try:
+        board.ingest(columns, owner=told.append, **options)
+    except BadRowsError as error:
+        return told[0], str(error)
+    return told[0], board
+
+
+def test_the_owner_is_told_the_rows_and_nothing_that_is_in_them():
+    def how(columns):
+        for row in (3, 9, 11, 12, 13, 14, 16):
+            columns["state"][row] = 99
+        columns["reward"][20] = None
+        columns["stage"][27] = columns["stage"][26]
+
+    found, message = found_in(spoiled(how))
+    assert "7 with a state outside 0..3 (rows 4, 10, 12, 13, 14, ...)," in message
+    assert "1 without a reward (row 21), 1 of a user and stage that another row is of (row 28); row 1 is" in message
+    assert [row for row, _ in found.reasons()] == [4, 10, 12, 13, 14, 15, 17, 21, 28]
+    assert dict(found.reasons())[21] == "without a reward"
+    assert repr(found) == "Findings(...)"
+    arrays = logged(3)
+    _, said = found_in(replace(arrays, state=np.asarray(arrays.state) + 90))
+    assert "row 1" not in said  # arrays have no rows of a table
+
+
+@pytest.mark.parametrize(("how", "said"), BAD.values(), ids=BAD)
+def test_every_bad_row_is_named_with_its_reason(how, said):
+    found, message = found_in(spoiled(how), jdp(river()))
+    named = list(found.reasons())
+    assert len(named) == sum(count for _, count in found.kinds)
+    assert str(len(named)) == re.search(r"^(\d+) of", message)[1]
+    assert all(any(kind == reason for kind, _ in found.kinds) for _, reason in named)
+
+
+def test_stages_from_1_are_asked_for():
+    columns = table(logged(6))
+    _, message = found_in({**columns, "stage": np.asarray(columns["stage"]) + 1})
+    assert "No row has stage 0: do your stages begin at 1? Take 1 off each." in message
+    _, message = found_in(spoiled(BAD["state"][0]))
+    assert "do your stages begin" not in message
+
+
+def test_the_owner_is_told_what_was_cut_and_who_was_not_seen_again():
+    columns = table(logged(20))
+    found, board = found_in(columns, OpenBillboard(LoggedUsers(S, A, 3)))
+    assert (found.behind, found.unfollowed) == (20 * (H - 3), 0)
+    assert "Rows behind the horizon of 3 stages, which are cut: 40." in found.sentences(emptied=False)[0]
+    found, board = found_in(columns, OpenBillboard(LoggedUsers(S, A, H + 1)))
+    assert (found.behind, found.unfollowed) == (0, 20)
+    assert "before the horizon, and no row for it: 20." in found.sentences(emptied=False)[0]
+    assert board.release.m[H - 1, :, :, S].sum() == 20  # they are taken for users who left
+    columns["next_state"] = np.where(columns["stage"] == H - 1, np.nan, columns["next_state"])
+    found, board = found_in(columns, OpenBillboard(LoggedUsers(S, A, H + 1)))
+    assert found.unfollowed == 0
+    assert found.sentences(emptied=True) == []
+
+
+def test_emptied_users_wait_and_earn_nothing():
+    """With rewards in -1..1 nothing is the middle of the range."""
+    columns = spoiled(BAD["state"][0])
+    found, board = found_in(columns, OpenBillboard(LoggedUsers(S, A, H), reward_range=(-1, 1)), bad_rows="empty")
+    release = board.release
+    assert release.users == 6
+    assert release.n[:, S, 0] == pytest.approx(np.ones(H))
+    assert release.r[:, S, 0] == pytest.approx(np.full(H, 0.5))
+    assert (found.emptied_users, found.emptied_rows, found.nobodys) == (1, 5, 0)
+    assert "Users who were emptied for such rows: 1, with 5 rows in all." in found.sentences(emptied=True)[0]
+    good = {name: np.delete(np.asarray(columns[name]), range(5)) for name in columns}
+    earned = 2.0 * release.r.sum() - 6 * H
+    assert earned == pytest.approx(np.sum(good["reward"].astype(float)), abs=1e-3)
+    found, _ = found_in(spoiled(BAD["nobody"][0]), bad_rows="empty")
+    assert "Rows without a user, which were left out: 1." in found.sentences(emptied=True)
+
+
+def test_emptied_users_report_nothing():
+    """A report of where users start does not say that they start where episodes end."""
+    board = OpenBillboard(LoggedUsers(S, A, H), statistic="reports", seed=0)
+    board.ingest(spoiled(lambda columns: columns["state"].__setitem__(slice(None), [99] * 30)), bad_rows="empty")
+    assert board.release.users == 6
+    assert board.release.reports.sum() + board.release.starts.sum() == 0
 
 
 def test_arrays_of_users_without_an_id_are_refused():
