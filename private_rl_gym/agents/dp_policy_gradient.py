@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch
-from private_rl_gym.agents.inputs import warn
 from private_rl_gym.agents.networks import NetworkAgent, Schedule, tabulated
 from private_rl_gym.agents.returns import Returns, largest_return
+from private_rl_gym.caller import warn
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.network import NetworkPolicy
 from private_rl_gym.privacy.asks import Objective

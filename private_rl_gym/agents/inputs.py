@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -13,19 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["single_env", "users_of", "warn"]
+__all__ = ["single_env", "users_of"]
 
 WATCHING = ("VecMonitor", "VecCheckNan")
 """Stable-Baselines3's wrappers of a ``VecEnv`` that change neither observations nor rewards."""
-
-
-def warn(sentence: str) -> None:
-    """Warn at the line that led here from outside of this package."""
-    frame, level = inspect.currentframe(), 1
-    package = __name__.partition(".")[0]
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, stacklevel=level)
 
 
 def users_of(total_timesteps: Any, horizon: int) -> int:

@@ -12,7 +12,8 @@ import gymnasium as gym
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient
 from private_rl_gym.agents.dp_ppo import DPPPO
-from private_rl_gym.agents.inputs import single_env, warn
+from private_rl_gym.agents.inputs import single_env
+from private_rl_gym.caller import warn
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
 from private_rl_gym.wrappers.population import layers

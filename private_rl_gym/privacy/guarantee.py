@@ -138,10 +138,15 @@ class Guarantee:
         reasons = []
         if math.isfinite(self.epsilon) and self.epsilon > LARGE_EPSILON:
             reasons.append(f"epsilon is above {LARGE_EPSILON:g}: odds that may change so much protect next to nobody")
-        if self.model is not TrustModel.NONE and self._loose:
-            who = "delta is 0.001 or more" if self.users is None else f"delta is above 1 / {self.users} users"
-            reasons.append(f"{who}: publishing somebody whole, now and then, would keep such a promise")
-        return tuple(reasons)
+        return (*reasons, *self.warnings_of_delta)
+
+    @property
+    def warnings_of_delta(self) -> tuple[str, ...]:
+        """The reason why its delta may promise less than it seems to, if there is one."""
+        if self.model is TrustModel.NONE or not self._loose:
+            return ()
+        who = "delta is 0.001 or more" if self.users is None else f"delta is above 1 / {self.users} users"
+        return (f"{who}: publishing somebody whole, now and then, would keep such a promise",)
 
     @property
     def _loose(self) -> bool:

@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from private_rl_gym.caller import warn
 from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.memory import available_memory, in_bytes
@@ -24,7 +25,7 @@ from private_rl_gym.planning.network import Layers
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.batches import Batches, Door, number_of_batches
-from private_rl_gym.privacy.guarantee import Guarantee, Ledger
+from private_rl_gym.privacy.guarantee import Guarantee, Ledger, plain_number
 from private_rl_gym.privacy.noise import Noises, NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import saving
@@ -144,6 +145,11 @@ class Boundary(Entrance, Door, gym.utils.RecordConstructorArgs):
         """Mark the boundary inside as enclosed: from now on, users are met through this one only."""
         if self._inner is not None:
             self._inner._outer = type(self).__name__
+
+    def _warn_of_delta(self) -> None:
+        """Say so if delta is so large that the promise would allow to publish somebody."""
+        for reason in self._promised.warnings_of_delta:
+            warn(f"{reason}. It is {plain_number(self._promised.delta)}: take 1e-6, or less.")
 
     def as_inner(self, statistic: Any) -> Statistic:
         """The statistic that users report here: of the kind that the boundary around needs, unless one was chosen."""

@@ -203,6 +203,7 @@ class JDPBillboard(Boundary):
         paper, released = self._paper, self._released
         calibration_notes(epsilon, self._promised.epsilon, paper=paper, released=released, warn=not as_printed)
         self._enclose()
+        self._warn_of_delta()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""

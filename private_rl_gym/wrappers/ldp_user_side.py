@@ -132,6 +132,7 @@ class LDPUserSide(Boundary):
         self._source = NoiseSource(seed, secure=secure, role="users")
         self.design(self.population.statistic if statistic is None else statistic, apart=True)
         calibration_notes(self._budget[0], self._promised.epsilon, paper=self._paper, warn=True)
+        self._warn_of_delta()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose the requested randomizer, or by default the one that fits the statistic."""

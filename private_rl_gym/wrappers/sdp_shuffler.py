@@ -169,6 +169,7 @@ class SDPShuffler(Boundary):
             epsilon = self._asked_budget[0]
             warnings.warn(f"calibration='paper' is {self._printed}. The ledger states the exact cost.", stacklevel=2)
         self._enclose()
+        self._warn_of_delta()
 
     def design(self, statistic: Any, *, apart: bool) -> None:
         """Choose the number of noise bits; around reports, compute the guarantee that shuffling gives them."""

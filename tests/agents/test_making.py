@@ -92,6 +92,12 @@ def test_a_public_scale_lies_inside_the_board():
     assert agent.board.users_left == 0
 
 
+def test_a_delta_that_would_let_somebody_be_published_is_said():
+    with pytest.warns(UserWarning, match=r"delta is above 1 / 60 users: publishing.*It is 0\.5: take 1e-6") as said:
+        make_private(PPO, cart(), epsilon=2.0, delta=0.5, users=60)
+    assert said[0].filename == __file__
+
+
 def test_counting_agents_are_made_private_too():
     agent = make_private(agents.FrugalUCBVI, "PrivateRL/RiverSwim-v0", epsilon=2.0, users=60)
     assert agent.board.statistic.name == "reports"

@@ -1,12 +1,13 @@
 """The epsilon that is printed: defaults, notes, and the papers' constants with what they cost."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 from private_rl_gym.privacy import gaussian_mu
-from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
+from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import H, jdp, ldp, river
 
 
@@ -37,6 +38,26 @@ def test_the_default_is_the_most_accurate_for_the_budget():
     assert spread["honaker-tree"] < spread["binary-tree"]
     assert spread["k-ary-tree"] < spread["honaker-tree"]
     assert spread["matrix-factorization"] < spread["k-ary-tree"] * math.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: JDPBillboard(river(), 1.0, 0.05, 100),
+        lambda: LDPUserSide(river(), 1.0, 0.05, 100, randomizer="gaussian"),
+        lambda: SDPShuffler(river(), 1.0, 0.05, 100, batch_size=100),
+    ],
+)
+def test_a_delta_above_one_in_all_users_is_said_when_a_boundary_is_built(build):
+    with pytest.warns(UserWarning, match=r"delta is above 1 / 100 users: publishing somebody.* take 1e-6") as said:
+        build()
+    assert [one.filename for one in said] == [__file__]
+
+
+def test_a_small_delta_is_taken_without_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        JDPBillboard(river(), 1.0, 0.009, 100)
 
 
 def test_an_open_board_says_so_plainly():
