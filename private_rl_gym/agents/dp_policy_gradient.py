@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch
+from private_rl_gym.agents.inputs import users_of
 from private_rl_gym.agents.networks import NetworkAgent, Schedule, tabulated
 from private_rl_gym.agents.returns import Returns, largest_return
 from private_rl_gym.caller import warn
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.network import NetworkPolicy
 from private_rl_gym.privacy.asks import Objective
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.type_aliases import MaybeCallback
+    from typing_extensions import Self
 
 __all__ = ["DPPolicyGradient"]
 
@@ -38,6 +43,9 @@ BATCHES = 20
 
 SMALLER: tuple[tuple[int, ...], ...] = ((8,), ())
 """Layers that are advised where noise is large; the last make the policy linear."""
+
+SLOW = 0.05
+"""Learning rate below which so few steps as users allow lead nowhere; those of other optimizers are lower still."""
 
 SWAMPED = 0.6
 """Norm of the noise in a mean gradient above which policies were seen to end worse than they began."""
@@ -115,6 +123,12 @@ class DPPolicyGradient(NetworkAgent):
         self.ent_coef = float(ent_coef)
         self.policy_kwargs = self.plain_kwargs(policy_kwargs)
         self.layers()  # refuses what it does not know
+        if env is not None and 0.0 < np.max(self.learning_rate) < SLOW:
+            warn(
+                f"learning_rate is {np.max(self.learning_rate):g}, and steps are not Adam's here: one is learning_rate "
+                "times the mean of clipped gradients, whose norm is 1 at most, so that parameters would hardly move. "
+                "Leave it out, or try values around the default of 3."
+            )
         super().__init__(policy, env, **options)
 
     @property
@@ -160,6 +174,41 @@ class DPPolicyGradient(NetworkAgent):
             f"{noise:{'.2g' if noise < 10.0 else ',.0f'}}, and the gradient 1 at most: {worse}. Let some "
             f"{BATCHES * quiet:,} users come{'' if self.batch_size is None else f' in batches of {quiet:,}'}, or raise "
             f"epsilon{smaller}."
+        )
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int | None = 100,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Serve users for a number of steps, as in every agent; say so where few of those who may come would."""
+        if reset_num_timesteps:  # else somebody counts
+            self._warn_of_few(total_timesteps)
+        return super().learn(
+            total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar=progress_bar
+        )
+
+    def _warn_of_few(self, total_timesteps: int) -> None:
+        """Say so, before the first users, if a number of steps seems to be one of users, or is less than a batch."""
+        horizon, left, size = self.horizon, self._board.users_left, self.users_in_batch
+        users = users_of(total_timesteps, horizon)
+        begun = bool(self._received) or self._since is not None
+        mistaken = total_timesteps in (left, self._board.users) and horizon > 1
+        if begun or (left is not None and users >= left) or not (mistaken or users < size):
+            return
+        several = "1 user" if users == 1 else f"{users:,} users"
+        little = f" A batch has {size:,} users, and nothing is learned from fewer." if users < size else ""
+        everyone = (
+            f"learn({size} * {horizon}) for a batch" if left is None else f"learn({left} * {horizon}) for all of them"
+        )
+        coming = "" if left is None else f" of the {left:,} who may come"
+        warn(
+            f"{total_timesteps:,} steps are {several}{coming}, because each counts as {horizon} steps.{little} "
+            f"Write {everyone}."
         )
 
     def batches(self) -> Generator[Batch, Any, Any]:

@@ -251,6 +251,30 @@ def test_so_few_users_that_noise_drowns_them_are_told_that_nothing_is_learned():
 
 
 @every_agent
+def test_steps_that_are_meant_to_be_users_are_told_from_them(kind):
+    agent = kind("MlpPolicy", jdp(users=900), seed=0)
+    sentence = r"900 steps are 23 users of the 900 who may come.*Write learn\(900 \* 40\) for all of them\."
+    with pytest.warns(UserWarning, match=sentence) as said:
+        agent.learn(900)
+    assert said[0].filename == __file__
+    agent.learn(877)  # said once: whoever goes on knows
+    with pytest.warns(
+        UserWarning, match=r"50 steps are 2 users, .* A batch has 64 users.* learn\(64 \* 40\) for a batch"
+    ):
+        kind("MlpPolicy", OpenBillboard(cart()), seed=0).learn(50)
+
+
+def test_a_learning_rate_of_another_optimizer_is_said():
+    with pytest.warns(UserWarning, match=r"learning_rate is 0\.0003, and steps are not Adam's") as said:
+        DPPPO("MlpPolicy", jdp(), learning_rate=3e-4)
+    assert said[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"learning_rate is 0\.01, and"):
+        DPPPO("MlpPolicy", jdp(), learning_rate=lambda left: 0.01 * left)
+    DPPPO("MlpPolicy", jdp(), learning_rate=0.0)  # nothing is learned on purpose
+    DPPPO("MlpPolicy", jdp(), learning_rate=lambda left: 2.0 * left)
+
+
+@every_agent
 def test_the_weight_of_entropy_reaches_users_and_is_saved(kind, tmp_path):
     agent = kind("MlpPolicy", jdp(), ent_coef=0.25, batch_size=30).learn(600 * 40)
     assert agent.request().entropy == 0.25
