@@ -71,7 +71,9 @@ def plan(
     runs: Annotated[
         int | None, typer.Option(help="Simulated runs of each answer: 3, or 10 for a table, if nothing is said.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time for everything; what would take longer is left out.")] = 45.0,
+    seconds: Annotated[
+        float, typer.Option(help="Processor time for everything; what would take longer is left out.")
+    ] = 45.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print numbers for machines.")] = False,
 ) -> None:
     """Say which boundary, agent and epsilon to take for so many users, what they cost, and whether they learn.

@@ -54,8 +54,15 @@ QUICK, TOO_LARGE = 50_000, 5_000_000
 LEARNS, HOPELESS = 0.25, 0.9
 """Shares of the regret of never learning: up to the first a learner learns, from the second on it does not."""
 
+CLOSE = 1.5
+"""Candidates up to so many times the least regret in their first run get the other runs too."""
+
 LATE, LOST = 0.1, 0.75
 """Shares of the same, lost by the last policy alone: up to the first it was learned late, above the second never."""
+
+
+DOUBTLESS = 30.0
+"""Users whom noise asks for, in users who come. Above it there is no hope, whatever a simulation would have said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,12 @@ def candidates(trust: str, users: int, sizes: tuple[int, int, int], *, stationar
         options = {"batch_size": min(500 if trust == "sdp" else 50, users), "growth": 0.25}
         pooled = {"stationary": True} if stationary else {}
         yield Candidate(trust, "DPUCBVI", "counts pooled" if stationary else "counts by stage", {}, options | pooled)
+
+
+def _stopwatch() -> Callable[[], float]:
+    """Seconds from now on: of the processor, or by the clock where that is less."""
+    clock, processor = time.monotonic(), time.process_time()
+    return lambda: min(time.monotonic() - clock, time.process_time() - processor)
 
 
 def _work(sizes: tuple[int, int, int]) -> int:
@@ -200,16 +213,17 @@ class Advice:
 class Adviser:
     """Simulates candidates on a problem, and picks the best of each trust model.
 
-    Every candidate gets one run, and the best of them the others; all meet the same users.
+    Every candidate gets one run, and those that are near the best of them the others; all meet the same users.
 
     Args:
         problem: The problem.
         users: Number of users. If there are more than a million, a million are simulated.
         delta: The delta of promises that have one; by default the usual one of each boundary.
         told_nothing: Whether to leave out candidates that are told that all stages are alike.
-        runs: Number of runs of the best candidate.
-        seconds: Time for everything. What would take longer is left out: ``notes`` says so, and ``verdicts`` has
-            what noise alone says.
+        runs: Number of runs of the best candidates.
+        seconds: Time for everything: of the processor, or by the clock where that is less, as with many threads. A busy
+            machine takes longer and finds the same. What would take longer is left out: ``notes`` says so, and
+            ``verdicts`` has what noise alone says.
 
     Example:
         >>> from private_rl_gym.experiments.advice import Adviser
@@ -235,7 +249,9 @@ class Adviser:
         self.simulated = min(self.users, MOST_USERS)
         self.never = problem.never
         self.notes: list[str] = []
-        self._end = time.monotonic() + seconds
+        self._more_time = f" Try --seconds {max(300.0, 4.0 * seconds):g}."
+        self._now = _stopwatch()
+        self._end = self._now() + seconds
         self._until = self._end
         self.verdicts: dict[str, str] = {}
         if self.never <= 1e-9:
@@ -286,11 +302,13 @@ class Adviser:
             if best.share <= wish:
                 break
         if low < high:
-            self.notes.append(f"{trust.upper()}: time ran out; an epsilon below {best.epsilon:g} may be enough.")
+            self.notes.append(
+                f"{trust.upper()}: time ran out; an epsilon below {best.epsilon:g} may be enough.{self._more_time}"
+            )
         return replace(best, short=best.share > wish)
 
     def _share_time(self, parts: int) -> None:
-        now = time.monotonic()
+        now = self._now()
         self._until = now + max(0.0, self._end - now) / max(1, parts)
 
     def _judge_by_noise(self, trust: str, epsilon: float) -> None:
@@ -301,12 +319,13 @@ class Adviser:
         board.settle("reports", apart=True)
         noise = board.expected_noise(self.users, Wanted(np.ones((S, A), dtype=bool)))
         wanted = round(FIRST_BATCH * S * A * max(2.0, noise))
-        self.verdicts[trust] = "hopeless" if wanted > self.users else "not known"
-        reason = "too large to simulate" if _work(self.problem.sizes) > TOO_LARGE else "time ran out in simulation"
+        self.verdicts[trust] = "hopeless" if wanted > DOUBTLESS * self.users else "not known"
+        large = _work(self.problem.sizes) > TOO_LARGE
+        reason = "too large to simulate" if large else "time ran out in simulation"
         few = "more than there are" if wanted > self.users else "a part of them"
         self.notes.append(
             f"{trust.upper()}: {reason}. For each state and action to stand out of the noise of epsilon = {epsilon:g} "
-            f"once, FrugalUCBVI needs about {wanted:,} users, {few}."
+            f"once, FrugalUCBVI needs about {wanted:,} users, {few}.{'' if large else self._more_time}"
         )
 
     def _delta(self, trust: str) -> float:
@@ -317,7 +336,7 @@ class Adviser:
 
     def _best(self, trust: str, epsilon: float, wish: float | None, *, quick: bool = False) -> Advice | None:
         """The candidate with the least regret; with a wish, the first that keeps to it. ``quick``: by one run."""
-        best: tuple[Candidate, list[_Outcome]] | None = None
+        tried: list[tuple[Candidate, list[_Outcome]]] = []
         left_out: list[str] = []
         order = list(candidates(trust, self.simulated, self.problem.sizes, stationary=self._stationary))
         if wish is None and trust in TRUST and _work(self.problem.sizes) > QUICK:
@@ -334,19 +353,37 @@ class Adviser:
                 outcomes += [] if quick else self._more(candidate, epsilon)
                 if _mean_share(outcomes) <= wish:
                     return self._advice(candidate, epsilon, outcomes)
-            if best is None or _mean_share(outcomes) < _mean_share(best[1]):
-                best = candidate, outcomes
+            tried.append((candidate, outcomes))
             if wish is not None and first.share > 2.0 * wish:
                 break  # others will not be so much better
-        if best is None:
+        if not tried:
             return None
         if left_out:
             name = trust.upper() if trust in TRUST else "none"
-            self.notes.append(f"{name}: time ran out before {' and '.join(left_out)} could be simulated.")
-        candidate, outcomes = best
+            self.notes.append(
+                f"{name}: time ran out before {' and '.join(left_out)} could be simulated.{self._more_time}"
+            )
+        candidate, outcomes = min(tried, key=lambda one: _mean_share(one[1]))
         if wish is None:
-            outcomes += self._more(candidate, epsilon)
+            candidate, outcomes = self._compared(tried, epsilon)
         return replace(self._advice(candidate, epsilon, outcomes), alone=bool(left_out))
+
+    def _compared(
+        self, tried: list[tuple[Candidate, list[_Outcome]]], epsilon: float
+    ) -> tuple[Candidate, list[_Outcome]]:
+        """The best of candidates that have one run each: those near the best get the other runs, as far as time goes.
+
+        All are compared by the runs that all of them have, because one run is noisy.
+        """
+        tried = sorted(tried, key=lambda one: _mean_share(one[1]))
+        limit = CLOSE * _mean_share(tried[0][1])
+        close = [(candidate, outcomes) for candidate, outcomes in tried if _mean_share(outcomes) <= limit]
+        for run in range(1, self.runs):
+            for candidate, outcomes in close:
+                found = self._simulate(candidate, epsilon, run) if len(outcomes) == run else None
+                outcomes += [] if found is None else [found]
+        common = min(len(outcomes) for _, outcomes in close)
+        return min(close, key=lambda one: _mean_share(one[1][:common]))
 
     def _more(self, candidate: Candidate, epsilon: float) -> list[_Outcome]:
         """The other runs of a candidate, as far as there is time."""
@@ -355,7 +392,7 @@ class Adviser:
 
     def _simulate(self, candidate: Candidate, epsilon: float, run: int) -> _Outcome | None:
         """One run of a candidate; None if it does not end in time, or takes more memory than there is."""
-        if time.monotonic() >= self._until or _work(self.problem.sizes) > TOO_LARGE:
+        if self._now() >= self._until or _work(self.problem.sizes) > TOO_LARGE:
             return None
         streams = np.random.SeedSequence(run).generate_state(3).tolist()
         env = TabularEnv(self.problem.model)
@@ -374,7 +411,7 @@ class Adviser:
                     version = board.release.version
                     sizes.append(board.release.users - reported)
                     reported = board.release.users
-                if time.monotonic() >= self._until and stretch.stop < self.simulated:
+                if self._now() >= self._until and stretch.stop < self.simulated:
                     return None
         except MemoryError:
             return None
