@@ -6,8 +6,12 @@ from functools import partial
 
 import pytest
 
+from private_rl_gym.agents import RLSVI
 from private_rl_gym.agents.rlsvi import printed_epsilon
+from private_rl_gym.envs import TabularModel
+from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.experiments import bounds
+from private_rl_gym.wrappers import OpenBillboard
 
 
 def test_the_constants_of_lemma_10():
@@ -170,6 +174,15 @@ def test_rlsvis_theorem_at_the_best_order_is_its_corollary():
     assert bounds.rlsvi_epsilon(*sizes) < min(bounds.rlsvi_epsilon(*sizes, order=order) for order in (1.05, 2.0))
     with pytest.raises(ValueError, match="above 1"):
         bounds.rlsvi_epsilon(*sizes, order=1.0)
+
+
+def test_the_first_of_rlsvis_plans_is_made_without_data_and_spends_nothing():
+    """The figures of docs/findings.md: 20 users, 19 plans."""
+    env = TabularEnv(TabularModel([[[0.5, 0.5]] * 2] * 2, [[0.2, 0.8], [0.6, 0.4]], horizon=1))
+    agent = RLSVI("TabularPolicy", OpenBillboard(env, users=20, batch_size=1), constants="theory", delta=1e-5)
+    assert agent.learn(20).guarantee.epsilon == pytest.approx(16.75, abs=0.005)
+    assert printed_epsilon(1, 2, 2, 19, 1e-5) == pytest.approx(77.57, abs=0.005)
+    assert printed_epsilon(1, 2, 2, 20, 1e-5) == pytest.approx(80.56, abs=0.005)
 
 
 def test_errors_of_counters():
