@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import private_rl_gym
+from private_rl_gym.experiments.names import source_hash
 
 __all__ = ["FORMAT", "Cell", "Choice", "curve_name", "digest"]
 
@@ -71,8 +72,16 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """The hash of configuration, package version, environment version (in its id) and format."""
-        return digest({"cell": self.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}).hex()[:32]
+        """The hash of configuration, package version, environment version (in its id), format, and code of others."""
+        about = {"cell": self.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}
+        return digest({**about, "code": self._code} if self._code else about).hex()[:32]
+
+    @property
+    def _code(self) -> dict[str, str]:
+        """Hashes of the modules outside this package that are named as ``module:object``."""
+        named = {choice.name.partition(":")[0] for choice in (self.environment, self.agent) if ":" in choice.name}
+        others = sorted(module for module in named if module.partition(".")[0] != private_rl_gym.__name__)
+        return {module: code for module in others if (code := source_hash(module)) is not None}
 
     def stream(self, role: str) -> int:
         """The seed of one stream of randomness: ``"environment"``, ``"agent"`` or ``"noise"``.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -18,7 +20,18 @@ import gymnasium as gym
 import private_rl_gym
 from private_rl_gym import agents, wrappers
 
-__all__ = ["AGENTS", "BOUNDARIES", "ENVIRONMENTS", "PER_STEP", "GridError", "Named", "imported", "nearest", "plain"]
+__all__ = [
+    "AGENTS",
+    "BOUNDARIES",
+    "ENVIRONMENTS",
+    "PER_STEP",
+    "GridError",
+    "Named",
+    "imported",
+    "nearest",
+    "plain",
+    "source_hash",
+]
 
 
 FROM_PYTHON = {"dpppo": "DPPPO", "dppolicygradient": "DPPolicyGradient", "ppo": "PPO", "a2c": "A2C"}
@@ -110,9 +123,42 @@ def plain(name: str) -> str:
 
 def imported(module: str, name: str) -> Any:
     """An object of a module, which may lie in the current folder. Only for names that a command line gives itself."""
+    _look_here()
+    return getattr(importlib.import_module(module), name)
+
+
+def source_hash(module: str) -> str | None:
+    """A hash of the source of a module, of a package that of all its files; None if it has no source to be found.
+
+    Modules that it imports are not looked at, so that this is for noticing changes, and no proof that there are none.
+    """
+    _look_here()
+    try:
+        spec = importlib.util.find_spec(module)
+    except Exception:  # noqa: BLE001 - not there, made by hand, or a package whose code fails: said where it is built
+        return None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = sorted({Path(spec.origin), *(file for folder in folders for file in folder.rglob("*.py"))})
+    try:
+        return _hash_of(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=64)  # a grid asks for each of its cells
+def _hash_of(files: tuple[tuple[Path, int, int], ...]) -> str:
+    content = hashlib.sha256()
+    for file, *_ in files:
+        content.update(hashlib.sha256(file.read_bytes()).digest())
+    return content.hexdigest()
+
+
+def _look_here() -> None:
+    """Let modules be found in the current folder."""
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    return getattr(importlib.import_module(module), name)
 
 
 def _summary(kind: type) -> str:

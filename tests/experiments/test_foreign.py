@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 
 from private_rl_gym.cli import app
 from private_rl_gym.envs import TabularModel
+from private_rl_gym.experiments.grid import read_grid
 from private_rl_gym.experiments.names import GridError
 from private_rl_gym.experiments.problems import stand_in
 from private_rl_gym.experiments.record import Record
+from private_rl_gym.experiments.store import Store
 
 TAXI = next(name for name in reversed(gym.registry) if name.startswith("Taxi-v"))
 
@@ -276,6 +278,23 @@ def test_a_grid_of_anybodys_runs_and_shows_what_is_known(folder):
     assert shown.stdout == (folder / "out" / "table.csv").read_text()
     path = next(path for path in (folder / "runs").glob("records/*/*.parquet") if measured(path) == "return")
     assert "best policy returns" in CliRunner().invoke(app, ["show", str(path)]).stdout
+
+
+def test_changed_code_of_ones_own_is_run_again_and_the_rest_is_there(folder):
+    (folder / "grid.toml").write_text(GRID)
+    sweep = ["sweep", "grid.toml", "--import", "mine_of_a_test", "--engine", "serial", "--dry-run"]
+    cells = read_grid("grid.toml", code=["mine_of_a_test"]).cells
+    store = Store(folder / "runs")
+    for cell in cells:
+        store.add(cell, b"")
+    assert "0 to run" in CliRunner().invoke(app, sweep).output
+    with (folder / "mine_of_a_test.py").open("a") as file:
+        file.write("# changed\n")
+    own = sum(":" in cell.environment.name + cell.agent.name for cell in cells)
+    assert 0 < own < len(cells)
+    assert f"{own} to run" in CliRunner().invoke(app, sweep).output
+    again = read_grid("grid.toml", code=["mine_of_a_test"]).cells
+    assert [cell.stream("environment") for cell in again] == [cell.stream("environment") for cell in cells]
 
 
 def measured(path):

@@ -1,7 +1,9 @@
 """Grids: what is named, checked and expanded, and seeds that follow from configurations."""
 
+import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,7 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import private_rl_gym
 from private_rl_gym.experiments.cell import build, run_cell
+from private_rl_gym.experiments.config import FORMAT, digest
 from private_rl_gym.experiments.grid import BUILT_IN, Cell, Choice, GridError, grid_of, read_grid
 from private_rl_gym.experiments.names import AGENTS, BOUNDARIES, ENVIRONMENTS, Named
 from private_rl_gym.experiments.sweep import check
@@ -202,6 +206,32 @@ def test_streams_are_derived_from_the_configuration():
         assert abs(other_seed.stream(role) - streams[role]) > 2**32
     assert CELL.key != other_agent.key != other_seed.key
     assert replace(CELL, base="another", axes={"users": 3}).key == CELL.key
+
+
+def test_keys_of_the_packages_own_names_know_no_code_and_those_of_others_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def plain(cell):
+        about = {"cell": cell.to_dict(), "package": private_rl_gym.__version__, "format": FORMAT}
+        return digest(about).hex()[:32]
+
+    def named(agent):
+        return Cell(CELL.environment, CELL.boundary, Choice(agent), 30, 0)
+
+    for name in ("PUCB", "private_rl_gym.agents:PUCB", "no_such_module_of_a_test:Agent", "__main__:Agent"):
+        assert named(name).key == plain(named(name)), name
+    (tmp_path / "of_a_test").mkdir()
+    for path in ("of_a_test/__init__.py", "of_a_test/inner.py", "alone_of_a_test.py"):
+        (tmp_path / path).write_text("number = 1\n")
+    importlib.invalidate_caches()
+    keys = [named(f"{module}:Agent").key for module in ("of_a_test", "alone_of_a_test")]
+    assert keys == [named(f"{module}:Agent").key for module in ("of_a_test", "alone_of_a_test")]
+    assert keys[1] != plain(named("alone_of_a_test:Agent"))
+    (tmp_path / "of_a_test/inner.py").write_text("number = 22\n")  # a file of a package counts, of a module its own
+    assert named("of_a_test:Agent").key != keys[0]
+    assert named("alone_of_a_test:Agent").key == keys[1]
+    assert pickle.loads(pickle.dumps(named("of_a_test:Agent"))) == named("of_a_test:Agent")
 
 
 @pytest.mark.slow
