@@ -164,6 +164,8 @@ def learn_from_table(
         users = len(ids_of(table.column(name)).drop_null().unique())
     if not users:
         raise GridError("There is nobody in this table.")
+    if boundary.takes("counting"):  # one batch, which may be smaller than was said; noise is the same
+        options = {"counting": "batched", **options}
     try:
         board: Boundary = boundary.kind(
             LoggedUsers(n_states, n_actions, horizon), users=users, batch_size=users, **options

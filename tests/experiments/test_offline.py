@@ -454,6 +454,24 @@ def test_what_does_not_fit_is_said_in_a_sentence(files, arguments, said):
     assert not (files / "learned").exists()
 
 
+@pytest.mark.parametrize("boundary", ["open", "jdp", "ldp", pytest.param("sdp", marks=pytest.mark.slow)])
+def test_fewer_may_come_than_were_planned_for(files, boundary):
+    options = ["--boundary", boundary] + ([] if boundary == "open" else ["--epsilon", "4"])
+    done = run("cohort.csv", *SIZES, "--users", "5000", *options)
+    assert done.exit_code == 0, done.output
+    assert "# A policy learned from 3,000 users" in (files / "learned" / "report.md").read_text()
+    if boundary != "open":
+        assert "replace one user, 5000 users" in done.stdout
+
+
+def test_the_noise_of_one_batch_is_that_of_the_default():
+    """Whatever counts it: the ledger names batches, for there is one."""
+    board = told(3_000).board
+    plain = JDPBillboard(LoggedUsers(7, 4, HORIZON), 1.0, 1e-6, 3_000, batch_size=3_000)
+    assert board.expected_noise(3_000) == plain.expected_noise(3_000)
+    assert "batched sums of counts" in board.ledger.sentence()
+
+
 def test_the_owner_is_told_on_stderr_and_nobody_else(files):
     """The fourth row of 3,000 patients and some more have a state that there is not."""
     table = Cohort.table(3_000)
