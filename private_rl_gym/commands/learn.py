@@ -39,13 +39,17 @@ def learn(
         int | None, typer.Option(help="Users to build for; those in the table if nothing is said.")
     ] = None,
     reward_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")
+        tuple[float, float] | None,
+        typer.Option(help="Least and largest reward, if not 0 and 1.", metavar="LEAST LARGEST"),
     ] = None,
     stationary: Annotated[
         bool, typer.Option("--stationary", help="All stages have the same law: pool their counts.")
     ] = False,
     column: Annotated[
         list[str] | None, typer.Option(help="The table's own name of a column, as `user=patient`.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="Character between the cells of a CSV file; it is found by itself.")
     ] = None,
     bad_rows: Annotated[str, typer.Option(help="refuse, or empty: users with bad rows count, and earn 0.")] = "refuse",
     bad_rows_to: Annotated[
@@ -96,7 +100,7 @@ def learn(
             write_bad_rows(findings, bad_rows_to)
 
     learned = learn_from_table(
-        read_table_file(table),
+        read_table_file(table, separator, names),
         sizes,
         board,
         options,

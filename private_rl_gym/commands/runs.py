@@ -47,7 +47,10 @@ STORE = Path("runs")
 
 # Adapters for an environment of somebody's own, as `train` and `plan` take them.
 Horizon = Annotated[int | None, typer.Option(help="Steps of an episode, for environments without a limit.")]
-RewardRange = Annotated[tuple[float, float] | None, typer.Option(help="Least and largest reward, if not 0 and 1.")]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="Least and largest reward, if not 0 and 1.", metavar="LEAST LARGEST"),
+]
 Bins = Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")]
 Low = Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")]
 High = Annotated[str | None, typer.Option(help="Their upper bounds.")]

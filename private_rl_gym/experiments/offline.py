@@ -17,11 +17,12 @@ from private_rl_gym.experiments import register
 from private_rl_gym.experiments.evidence import Choice, Evidence
 from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import GridError, Named
+from private_rl_gym.experiments.tables import check_columns, read_csv, separator_of
 from private_rl_gym.experiments.worth import Worth, doubts, worth_of
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.release import Release
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.episodes import BadRowsError, ids_of
+from private_rl_gym.wrappers.episodes import COLUMNS, BadRowsError, ids_of
 from private_rl_gym.wrappers.findings import Findings
 
 __all__ = ["Learned", "learn_from_table", "read_table_file", "write", "write_bad_rows"]
@@ -99,21 +100,34 @@ class Learned:
         return self.truth.policy(table)
 
 
-def read_table_file(path: Path) -> Any:
-    """The Arrow table in a Parquet or CSV file."""
+def read_table_file(path: Path, separator: str | None = None, columns: Mapping[str, str] | None = None) -> Any:
+    """The Arrow table in a Parquet or CSV file.
+
+    Args:
+        path: The file.
+        separator: The character between the cells of a CSV file; by default the one that its first line has most of.
+        columns: The table's own names of columns, of which those that hold numbers may have decimal commas.
+    """
     if not path.is_file():
         raise GridError(f"There is no file {path}.")
+    if separator is not None and (len(separator) != 1 or not separator.isascii()):
+        raise GridError(f"--separator {separator!r}: it is one character, such as ';'.")
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet
 
             return pyarrow.parquet.read_table(path)
         if path.suffix == ".csv":
-            import pyarrow.csv
-
-            return pyarrow.csv.read_csv(path)
+            return read_csv(
+                path, separator or separator_of(path), [(columns or {}).get(name, name) for name in COLUMNS]
+            )
     except Exception as error:  # noqa: BLE001 - a file may be anything, and messages show rows
-        raise GridError(f"{path} cannot be read as a table ({type(error).__name__}).") from None
+        hint = (
+            " A CSV file is text in UTF-8 with a row of names, and as many cells in each row."
+            if path.suffix == ".csv"
+            else ""
+        )
+        raise GridError(f"{path} cannot be read as a table ({type(error).__name__}).{hint}") from None
     raise GridError(f"{path} is no table that is known here: give a .parquet or a .csv file.")
 
 
@@ -157,10 +171,9 @@ def learn_from_table(
                 f"The true model has H={theirs[0]}, S={theirs[1]}, A={theirs[2]}, and the table is said to have "
                 f"H={horizon}, S={n_states}, A={n_actions}, and a state for those who left: name another model."
             )
-    name = (columns or {}).get("user", "user")
+    check_columns(table, columns or {})
     if users is None:
-        if name not in table.column_names:
-            raise GridError(f"The table has no column {name}: name it with --column user=...")
+        name = (columns or {}).get("user", "user")
         users = len(ids_of(table.column(name)).drop_null().unique())
     if not users:
         raise GridError("There is nobody in this table.")

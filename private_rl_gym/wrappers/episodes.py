@@ -319,7 +319,8 @@ def _numbers(column: Any, name: str) -> NDArray[Any]:
 
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
     if not any(kind(column.type) for kind in kinds):
-        raise TypeError(f"Column {name} holds {column.type}: it must hold numbers. Number what it names, from 0 on.")
+        remedy = "Write them with a decimal point" if name == "reward" else "Number what it names, from 0 on"
+        raise TypeError(f"Column {name} holds {column.type}: it must hold numbers. {remedy}.")
     if pa.types.is_null(column.type) or pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return np.asarray(column.to_numpy())

@@ -19,7 +19,7 @@ from private_rl_gym.cli import app
 from private_rl_gym.envs import Cohort, LoggedUsers
 from private_rl_gym.experiments.labels import Labels
 from private_rl_gym.experiments.names import BOUNDARIES
-from private_rl_gym.experiments.offline import learn_from_table
+from private_rl_gym.experiments.offline import learn_from_table, read_table_file
 from private_rl_gym.experiments.worth import Worth, doubts
 from private_rl_gym.planning.rewards import RewardRange
 from private_rl_gym.privacy.conversion import gaussian_epsilon
@@ -438,7 +438,18 @@ def test_names_ranges_and_boundaries_are_options(files):
         (["cohort.csv", "--states", "6", *SIZES[2:]], "rows cannot be taken"),
         (["cohort.csv", *SIZES, "--users", "100"], "built for 100"),
         (["cohort.csv", *SIZES, "--column", "patient"], "write it as NAME=OWN"),
-        (["cohort.csv", *SIZES, "--column", "user=patient"], "has no column patient"),
+        (
+            ["cohort.csv", *SIZES, "--column", "user=patient"],
+            "has no column patient. It has user, stage, state, action",
+        ),
+        (["other.csv", *SIZES], "has no column user, stage, next_state. It has patient, visit, state, action, reward."),
+        (["headless.csv", *SIZES], "Its first row seems to be one of numbers"),
+        (["cohort.csv", *SIZES, "--separator", "|"], "If these are several, name the character between them"),
+        (["cohort.csv", *SIZES, "--separator", "||"], "it is one character"),
+        (
+            ["thousands.csv", *SIZES],
+            "Column reward holds string: it must hold numbers. Write them with a decimal point",
+        ),
         (["cohort.csv", *SIZES, "--truth", "RiverSwim"], "The true model has H=12, S=6, A=2"),
         (["cohort.csv", *SIZES, "--boundary", "open", "--epsilon", "1"], "this one is open"),
         (["cohort.csv", *SIZES, "--epsilon", "-1"], "epsilon"),
@@ -448,9 +459,13 @@ def test_names_ranges_and_boundaries_are_options(files):
 def test_what_does_not_fit_is_said_in_a_sentence(files, arguments, said):
     (files / "notes.txt").write_text("user")
     (files / "broken.parquet").write_text("user")
+    (files / "other.csv").write_text("patient,visit,state,action,reward\nOttilie,0,1,2,0.5\n")
+    (files / "headless.csv").write_text("Ottilie,0,1,2,0.5,\nbob,0,1,2,0.5,\n")
+    (files / "thousands.csv").write_text("user;stage;state;action;reward;next_state\nOttilie;0;1;2;1.000,5;\n")
     done = run(*arguments)
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
+    assert "Ottilie" not in done.output
     assert not (files / "learned").exists()
 
 
@@ -470,6 +485,34 @@ def test_the_noise_of_one_batch_is_that_of_the_default():
     plain = JDPBillboard(LoggedUsers(7, 4, HORIZON), 1.0, 1e-6, 3_000, batch_size=3_000)
     assert board.expected_noise(3_000) == plain.expected_noise(3_000)
     assert "batched sums of counts" in board.ledger.sentence()
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_table_from_an_office_is_read(files, separator):
+    """Semicolons or tabs, decimal commas, ids with commas: the same table."""
+    table = Cohort.table(200)
+    table["reward"] = table["reward"] / 2
+    table["user"] = np.array([f"{user[1:]},5" for user in table["user"]])
+    plain = pa.table(table)
+    lines = [separator.join(table)]
+    for row in plain.to_pylist():
+        cells = [row["user"], row["stage"], row["state"], row["action"], str(row["reward"]).replace(".", ",")]
+        after = row["next_state"]
+        lines.append(separator.join(map(str, [*cells, "" if np.isnan(after) else int(after)])))
+    (files / "office.csv").write_text("\ufeff" + "\r\n".join(lines) + "\r\n", encoding="utf-8")
+    for given in (None, separator):
+        read = read_table_file(files / "office.csv", given)
+        assert read.column_names == plain.column_names
+        assert read.column("user").to_pylist() == plain.column("user").to_pylist()
+        assert read.column("reward").to_pylist() == plain.column("reward").to_pylist()
+    assert run("office.csv", *SIZES, "--boundary", "open").exit_code == 0
+
+
+def test_help_says_how_a_range_is_written():
+    for command in ("learn", "train", "plan"):
+        said = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "140"}).output
+        assert "LEAST LARGEST" in said
+        assert "float,float" not in said
 
 
 def test_the_owner_is_told_on_stderr_and_nobody_else(files):
