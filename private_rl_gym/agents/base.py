@@ -219,6 +219,7 @@ class Agent(ABC):
             _, arrays, self._planned, self._policy = self._loaded
             self.set_state(arrays)
             self._loaded = None
+            self._learns_here()
         elif acts_on and self.keeps_policy:
             self._planned = board.release.version
         else:

@@ -90,6 +90,8 @@ def load(kind: type[A], path: Target, env: Any, **options: Any) -> A:
     if agent.board is not None and agent.board.identity != about["board"]:
         # Another board has other sums, so the state that was carried from release to release is void.
         agent._meet(agent.board, acts_on=True)
+    elif agent.board is not None:
+        agent._learns_here()
     return agent
 
 
