@@ -40,6 +40,9 @@ def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
         return env
     _refuse_changes(env)
     inside = getattr(env, "envs", None)
+    if callable(env):
+        what = f"The class {env.__name__}" if isinstance(env, type) else "A function"
+        raise TypeError(f"{what} is not one environment: call it, and give what it returns.")
     if inside is None or len(inside) != 1:
         raise TypeError(
             f"{_counted(env, inside)} is not one environment: give the agent a Gymnasium environment, the id of one, "

@@ -64,7 +64,7 @@ def make_private(
     inside = single_env(env)
     if any(isinstance(layer, Boundary) for layer in layers(inside)):
         raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
-    kind, known = _counterpart(agent)
+    kind, known = _counterpart(agent, inside.action_space)
     own, boards = _shared_out(kind, options)
     _warn_of_what_is_left(agent, kind)
     board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon, **boards)
@@ -88,7 +88,7 @@ def _shared_out(kind: type[Agent], options: Mapping[str, Any]) -> tuple[dict[str
     )
 
 
-def _counterpart(agent: Any) -> tuple[type[Agent], dict[str, Any]]:
+def _counterpart(agent: Any, acts: gym.Space[Any]) -> tuple[type[Agent], dict[str, Any]]:
     """The class of the private agent, and the arguments that it takes over."""
     kind = agent if isinstance(agent, type) else type(agent)
     if issubclass(kind, Agent):
@@ -97,9 +97,10 @@ def _counterpart(agent: Any) -> tuple[type[Agent], dict[str, Any]]:
         kept = {name: getattr(agent, name) for name in kind.saved_arguments}
         return kind, {**kept, "seed": agent.seed, "verbose": agent.verbose}
     if kind.__name__ not in COUNTERPARTS or not kind.__module__.startswith("stable_baselines3."):
+        numbers = " PPO takes actions that are numbers, too." if isinstance(acts, gym.spaces.Box) else ""
         raise TypeError(
             f"{kind.__name__} has no private counterpart: give an agent of private_rl_gym.agents or its class, or "
-            f"Stable-Baselines3's {' or '.join(COUNTERPARTS)}."
+            f"Stable-Baselines3's {' or '.join(COUNTERPARTS)}.{numbers}"
         )
     private = COUNTERPARTS[kind.__name__]
     if kind is agent:

@@ -193,8 +193,9 @@ class Population:
             limits.append(positive_integer(given, "horizon", "steps in an episode"))
         if not limits:
             raise ValueError(
-                f"{self.env} has no horizon: an episode must have a largest number of steps. Say it with horizon=, or "
-                "with gym.make(..., max_episode_steps=...)."
+                f"{self.env} has no horizon: an episode must have a largest number of steps. Say it with horizon= "
+                "where a boundary is built, or around the environment: gymnasium.wrappers.TimeLimit(env, 200), or "
+                "gym.make(..., max_episode_steps=200)."
             )
         return min(limits)
 
@@ -388,9 +389,9 @@ def countable(env: gym.Env[Any, Any]) -> bool:
 def _discrete(space: gym.Space[Any], name: str) -> int:
     if not isinstance(space, spaces.Discrete):
         finite = not isinstance(space, spaces.Box) and "Box" not in str(space)
-        remedy = "env = FlattenSpaces(env)"
+        remedy = "env = private_rl_gym.wrappers.FlattenSpaces(env)"
         if name == "observation" and not finite:
-            remedy = "env = Discretize(env, bins=8)"
+            remedy = "env = private_rl_gym.wrappers.Discretize(env, bins=8)"
         elif not finite:
             remedy = "env = gymnasium.wrappers.TransformAction(env, lambda number: ..., spaces.Discrete(n))"
         raise TypeError(

@@ -23,6 +23,9 @@ from private_rl_gym.planning.arrays import positive_integer
 
 __all__ = ["Discretize", "FlattenSpaces", "boxes_of"]
 
+HERE = "private_rl_gym.wrappers"
+"""The package that messages name wrappers by, so that a line can be written as it stands."""
+
 LARGEST = 10**7
 """The largest number of states or actions that a space is flattened to."""
 
@@ -118,7 +121,9 @@ class Discretize(gym.ObservationWrapper[int, Any, Any], gym.utils.RecordConstruc
         space = env.observation_space
         boxes = boxes_of(space)
         if not boxes:
-            raise TypeError(f"The observation space is {space}: Discretize is for a Box. Use FlattenSpaces(env).")
+            raise TypeError(
+                f"The observation space is {space}: Discretize is for a Box. Use {HERE}.FlattenSpaces(env)."
+            )
         entries = sum(math.prod(box.shape) for box in boxes)
         counts = [bins] * entries if isinstance(bins, int | np.integer) else list(bins)
         if len(counts) != entries:
@@ -135,7 +140,7 @@ class Discretize(gym.ObservationWrapper[int, Any, Any], gym.utils.RecordConstruc
         if endless.any():
             raise ValueError(
                 f"Entries {', '.join(map(str, np.flatnonzero(endless)))} of {space} have no finite bounds. State what "
-                "is publicly known of them, or guess: Discretize(env, bins, low=[...], high=[...])."
+                f"is publicly known of them, or guess: {HERE}.Discretize(env, bins, low=[...], high=[...])."
             )
         if (used & ~(lower < upper)).any():
             raise ValueError(f"low is {lower.tolist()} and high {upper.tolist()}: low must lie below high.")
@@ -299,10 +304,10 @@ def _instead(space: gym.Space[Any], whole: gym.Space[Any]) -> str:
     """The line that puts a box into bins, or leaves out what has no finite number of elements."""
     few = isinstance(space, spaces.Box) and math.prod(space.shape) <= SEVERAL  # and no picture
     if space is whole and isinstance(space, spaces.Box):
-        return "Put it into bins: env = Discretize(env, bins=...)"
+        return f"Put it into bins: env = {HERE}.Discretize(env, bins=...)"
     if space is whole:
         return "Show numbers in its place, with gymnasium.wrappers.TransformObservation."
-    return _without(whole) + (", or put it into bins: env = Discretize(env, bins=...)" if few else "")
+    return _without(whole) + (f", or put it into bins: env = {HERE}.Discretize(env, bins=...)" if few else "")
 
 
 def _without(whole: gym.Space[Any]) -> str:

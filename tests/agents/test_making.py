@@ -7,7 +7,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 import torch
-from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 from private_rl_gym import agents, make_private
@@ -16,6 +16,10 @@ from private_rl_gym.wrappers import JDPBillboard
 
 def cart():
     return gym.make("CartPole-v1", max_episode_steps=40)
+
+
+def number():
+    return gym.make("MountainCarContinuous-v0")
 
 
 def ppo():
@@ -163,6 +167,19 @@ def test_every_reason_is_about_an_argument_of_theirs_that_is_missing_here():
     ("build", "kind", "sentence"),
     [
         (lambda: make_private(DQN, cart(), epsilon=1.0, users=9), TypeError, "DQN has no private counterpart"),
+        (
+            lambda: make_private(SAC, number(), epsilon=1.0, users=9),
+            TypeError,
+            "PPO takes actions that are numbers, too",
+        ),
+        (
+            lambda: make_private(PPO, cart, epsilon=1.0, users=9),
+            TypeError,
+            "A function is not one environment: call it",
+        ),
+        (lambda: make_private(PPO, NegGrid, epsilon=1.0, users=9), TypeError, "The class NegGrid is not one .*call it"),
+        (lambda: make_private(agents.UCBVI, NegGrid(), epsilon=1.0, users=9), ValueError, r"TimeLimit\(env, 200\)"),
+        (lambda: agents.DPPPO("MlpPolicy", None).set_env(NegGrid()), ValueError, r"wrappers.TimeLimit\(env, 200\)"),
         (lambda: make_private(PPO, JDPBillboard(cart(), 1.0, users=9), epsilon=1.0, users=9), ValueError, "already"),
         (lambda: make_private(PPO, cart(), epsilon=0.0, users=9), ValueError, "epsilon is 0.0"),
     ],

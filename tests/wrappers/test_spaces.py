@@ -142,7 +142,7 @@ def test_boxes_among_other_parts_are_put_into_bins_and_the_rest_is_counted():
     [
         (spaces.Tuple((spaces.Box(0, 1, (2,)), spaces.Box(0, np.inf, (1,)))), {"bins": 2}, "Entries 2 .* no finite"),
         (spaces.Dict(a=spaces.Box(0, 1, (2,)), b=spaces.Text(3)), {"bins": 2}, "Text.* Leave that part out"),
-        (spaces.Discrete(3), {"bins": 2}, r"is for a Box\. Use FlattenSpaces\(env\)"),
+        (spaces.Discrete(3), {"bins": 2}, r"is for a Box\. Use private_rl_gym\.wrappers\.FlattenSpaces\(env\)"),
         (spaces.Box(-np.inf, 1.0, (2,)), {"bins": 2}, r"Entries 0, 1 .* no finite bounds.*low=\[\.\.\.\], high="),
         (spaces.Box(-3.4e38, 3.4e38, (1,)), {"bins": 2}, "Entries 0 .* no finite bounds"),
         (spaces.Box(0, 1, (2,)), {"bins": (2, 2, 2)}, "bins has 3 numbers: an observation has 2 entries"),
@@ -174,10 +174,10 @@ def test_what_is_no_number_is_a_refused_user():
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        (Mirror(FINITE[1]), r"env = FlattenSpaces\(env\)$"),
-        (Mirror(FINITE[-1]), r"env = FlattenSpaces\(env\)$"),
-        (Mirror(spaces.Discrete(2), FINITE[1]), r"env = FlattenSpaces\(env\)$"),
-        (Mirror(spaces.Box(0, 1, (2,))), r"env = Discretize\(env, bins=8\)$"),
+        (Mirror(FINITE[1]), r"env = private_rl_gym\.wrappers\.FlattenSpaces\(env\)$"),
+        (Mirror(FINITE[-1]), r"env = private_rl_gym\.wrappers\.FlattenSpaces\(env\)$"),
+        (Mirror(spaces.Discrete(2), FINITE[1]), r"env = private_rl_gym\.wrappers\.FlattenSpaces\(env\)$"),
+        (Mirror(spaces.Box(0, 1, (2,))), r"env = private_rl_gym\.wrappers\.Discretize\(env, bins=8\)$"),
         (Mirror(spaces.Discrete(2), spaces.Box(0, 1, (2,))), r"TransformAction\(env, lambda number: .*\)$"),
     ],
 )
@@ -193,7 +193,10 @@ def test_a_refusal_ends_in_the_line_to_add(env, said):
 def test_what_cannot_be_flattened_is_said():
     with pytest.raises(TypeError, match="Discretize"):
         FlattenSpaces(Mirror(spaces.Box(0, 1, (2,))))
-    with pytest.raises(TypeError, match=r"FilterObservation\(env, \['a'\]\), or .*Discretize\(env, bins=...\)$"):
+    with pytest.raises(
+        TypeError,
+        match=r"FilterObservation\(env, \['a'\]\), or .*private_rl_gym\.wrappers\.Discretize\(env, bins=...\)$",
+    ):
         FlattenSpaces(Mirror(spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 1, (2,))})))
     with pytest.raises(TypeError, match=r"FilterObservation\(env, \['a'\]\)$"):  # a picture makes too many bins
         FlattenSpaces(Mirror(spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Box(0, 255, (9, 9))})))
