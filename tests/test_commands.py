@@ -73,7 +73,10 @@ def test_train_says_what_the_agent_warns_of(environment):
 @pytest.mark.slow
 def test_tables_plots_and_records_are_shown(swept, tmp_path):
     grid, store, _ = swept
-    assert run("table", grid, "--store", store).stdout.startswith("| learner | true epsilon |")
+    shown = run("table", grid, "--store", store)
+    assert shown.stdout.startswith("| learner | true epsilon |")
+    assert "95% confidence interval" in shown.output
+    assert "confidence" not in shown.stdout  # which is the table alone
     assert run("table", grid, "--store", store, "--format", "latex").stdout.startswith(r"\begin{tabular}")
     drawn = run("plot", grid, "--store", store, "--out", tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "report.html").is_file()

@@ -101,4 +101,7 @@ def table(
         raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")
     plan = read_grid(grid, users=users, seeds=seeds, code=code or ())
     curves = curves_of(plan, Store(store))
-    typer.echo(WRITERS[kind](curves, layout_of(plan, curves)), nl=False)
+    layout = layout_of(plan, curves)
+    typer.echo(WRITERS[kind](curves, layout), nl=False)
+    if "+/-" in layout.header:
+        typer.echo(f"+/-: half of a {summary.CONFIDENCE:.0%} confidence interval of the mean over seeds.", err=True)
