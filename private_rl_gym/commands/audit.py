@@ -54,7 +54,7 @@ def audit(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="What each user is promised; 1 if nothing is said.")] = None,
     delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
-    statistic: Annotated[str, typer.Option(help="tabular, linear, reports or staged-reports.")] = "tabular",
+    statistic: Annotated[str, typer.Option(help="tabular, linear, reports, staged-reports or gradient.")] = "tabular",
     horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms, or where Gymnasium sets none.")] = 1,
     reward_range: RewardRange = None,
     bins: Bins = None,
@@ -65,8 +65,8 @@ def audit(
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="one-release, stream, late, black-box, one-run, hostile, early; may be repeated. All that fit, by "
-            "default."
+            help="one-release, stream, late, black-box, one-run, hostile, early; on gradients one-release, stream, "
+            "others, parts, critic, local-steps, hostile. May be repeated. All that fit, by default."
         ),
     ] = None,
     neighbours: Annotated[
@@ -110,6 +110,8 @@ def audit(
     else:
         bounds = {key: numbers_of(text, f"--{key}") for key, text in (("bins", bins), ("low", low), ("high", high))}
         adapted = {"horizon": None if horizon == 1 else horizon, "reward_range": reward_range, **bounds}
+        if statistic == "gradient" and inside is None and target is None and plain(boundary) in ("sdp", "sdpshuffler"):
+            inside = "ldp"  # a shuffler mixes bits, or gradients that users have noised
         choices = _choices(boundary, inside, agent, environment, epsilon, delta, option or [], adapted)
         plan = AuditConfig(
             **choices,
@@ -173,6 +175,10 @@ def _choices(
         if chosen is not None and catalogue is ENVIRONMENTS and is_foreign(chosen):
             choices[name] = Choice(chosen, _adapted(adapted) | parts[name])
         elif chosen is not None:
+            if catalogue is AGENTS and plain(chosen) in ("dppolicygradient", "ppo"):
+                raise GridError(
+                    f"--agent {chosen}: what protects its users is the boundary. Audit --statistic gradient."
+                )
             entry = agent_named(chosen) if catalogue is AGENTS else catalogue.find(chosen, f"--{name}")
             entry.check(parts[name], f"--set {name}")
             choices[name] = Choice(entry.name, parts[name])

@@ -3,6 +3,7 @@
 Each states the guarantee of the correct one:
 
 * ``ClippedSteps`` - the gradient of every step is clipped, and not that of the user
+* ``VanishingNorm`` - a norm whose squares vanish where gradients are tiny, so that nothing is clipped
 * ``UnscaledClip`` - sums in the units of the gradient, with noise that does not follow the clip
 * ``TrueSteps`` - a mean over the true number of steps in the batch
 * ``OwnBaseline`` - a baseline that is the mean return of the very batch
@@ -35,6 +36,7 @@ __all__ = [
     "ReadingRewards",
     "TrueSteps",
     "UnscaledClip",
+    "VanishingNorm",
 ]
 
 
@@ -81,6 +83,30 @@ class UnscaledClip(_Broken):
     """Sums gradients as they are: with a clip of 3, a user moves the sum by 6, and noise is for 2."""
 
     broken = _Unscaled
+
+
+class _Vanishing(Gradients):
+    def collect(
+        self, users: Any, sums: NDArray[np.int64], source: NoiseSource | None = None, ask: Ask | None = None
+    ) -> None:
+        assert isinstance(ask, Objective)  # noqa: S101 - audits send one
+        reach, clip = 8.0, 1e4  # with these nothing is clipped, and nothing vanishes
+        for user in range(len(users)):
+            one, whole = users.part(user, user + 1), np.zeros_like(sums)
+            super().collect(one, whole, source, replace(ask, reach=reach, clip=clip))
+            tiny = whole * self.grid * clip * (reach / ask.reach)  # her gradient, whose squares may be zero
+            with np.errstate(over="ignore"):
+                norm = np.sqrt((tiny * tiny).sum())
+            if norm < ask.clip and np.abs(tiny).max() > ask.clip:
+                sums += np.rint(np.clip(tiny / ask.clip, -1e9, 1e9) / self.grid).astype(np.int64)
+            else:
+                super().collect(one, sums, source, ask)
+
+
+class VanishingNorm(_Broken):
+    """Takes the norm of a gradient as it is: squares of entries below 1e-162 are zero, and so nothing is clipped."""
+
+    broken = _Vanishing
 
 
 class _OverSteps(Gradients):

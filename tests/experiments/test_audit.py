@@ -44,7 +44,7 @@ def ldp(**options):
 
 @pytest.mark.slow
 def test_sound_mechanisms_raise_no_more_alarms_than_chance_explains():
-    """One audit of each case, at epsilons in turn. At 95 %, 9 alarms of 48 are seen once in a thousand times."""
+    """One audit of each case, at epsilons in turn. At 95 %, 11 alarms of 64 are seen once in a thousand times."""
     plans = []
     for seed, epsilon in enumerate(EPSILONS):
         plans += [

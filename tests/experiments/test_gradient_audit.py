@@ -1,144 +1,205 @@
-"""White-box attacks on sums of gradients: canaries that differ in a direction, and mistakes that are caught.
+"""Audits of gradients: sound boundaries keep their promise, and mistakes are caught.
 
-An attack sees 4,000 batches, or fewer where that is enough, in each of two worlds that differ in one user, and scores
-each by its projection on the direction in which she moves the exact sums. A bound is wrong with probability 0.01.
+An attack is chosen on one half of the runs, and judged on the other. Its bounds are wrong with probability 0.05.
 """
+
+import json
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from private_rl_gym.agents import DPPolicyGradient
-from private_rl_gym.experiments.broken import HalvedNoise, MissingFactor
-from private_rl_gym.experiments.broken_gradients import (
-    ClippedSteps,
-    OwnBaseline,
-    OwnNormalization,
-    ReadingRewards,
-    TrueSteps,
-    UnscaledClip,
-)
+from private_rl_gym.cli import app
+from private_rl_gym.experiments.auditing import ON_GRADIENTS, Attack, AuditConfig, audit
+from private_rl_gym.experiments.auditing.audit import fitting, game
+from private_rl_gym.experiments.broken_gradients import ReadingRewards
+from private_rl_gym.experiments.config import Choice
+from private_rl_gym.experiments.engines import InProcess, OnJoblib
+from private_rl_gym.experiments.names import GridError
 from private_rl_gym.planning.network import Layers
-from private_rl_gym.privacy.asks import Objective
-from private_rl_gym.privacy.audit.bounds import epsilon_below, epsilon_of_mu, mu_below
+from private_rl_gym.privacy.audit.bounds import epsilon_below
+from private_rl_gym.privacy.central import CentralNoise
 from private_rl_gym.wrappers import JDPBillboard
 
-H, RUNS, EPSILON, DELTA = 6, 4_000, 4.0, 1e-6
-FEW = {"rich among others": 400, "coordinate": 1000}  # runs that are enough to see a mistake as large as that
-LONG, SHORT, RICH = 1, 2, 3  # seeds of canaries
-OTHERS = (4,) * 9
-PARAMETERS = np.array([0.0, 0.0, 1.0, -1.0])  # the first action has a probability of 0.88
-COINS = next(  # actions are public coins: here everyone who matters takes the first one
-    seed
-    for seed in range(10_000)
-    for draws in [np.random.default_rng(seed).random((len(OTHERS) + 1, H))]
-    if (draws[0] < 0.8).all() and (draws[:, 0] < 0.8).all()
-)
+EPSILON = 4.0
+JDP = Choice("jdp", {"epsilon": EPSILON, "delta": 1e-6})
+LDP = Choice("ldp", {"epsilon": EPSILON})
+BROKEN = "private_rl_gym.experiments."
+WHOLE = ("one-release", "stream")  # attacks with as many runs as are asked for; others have a fifth
 
 
-class Canaries(gym.Env):
-    """Users who are decided by their seed: how long they stay and what they are paid."""
-
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, **_):
-        super().reset(seed=seed)
-        self.user, self.steps = seed, 0
-        return np.full(1, 10.0, dtype=np.float32), {}
-
-    def step(self, _action):
-        self.steps += 1
-        reward = {LONG: 1.0, SHORT: -1.0, RICH: 1e6}.get(self.user, -1.0)
-        ended = self.steps == (1 if self.user in (SHORT, RICH, *OTHERS) else H)
-        return np.full(1, 10.0, dtype=np.float32), reward, ended, False, {}
+def plan(boundary=JDP, **options):
+    return AuditConfig(boundary, statistic="gradient", **options)
 
 
-gym.register("Canaries-v0", entry_point=Canaries, max_episode_steps=H)
+def result(kind, runs, boundary=JDP, target=None):
+    (found,) = audit(plan(boundary, target=target, attacks=(kind,), runs=runs * (1 if kind in WHOLE else 5))).results
+    return found
 
-CASES = {
-    "gradient": (LONG, SHORT, (), {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3}),
-    "parts together": (LONG, SHORT, (), {"shares": (0.8, 0.36, 0.36, 0.3), "clip": 1e-3, "reach": 1.0}),
-    "critic": (LONG, SHORT, (), {"shares": (0.0, 0.0, 0.0, 1.0), "clip": 1e-3}),
-    "local steps": (LONG, SHORT, (), {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3, "local_steps": 3}),
-    "among others": (RICH, SHORT, OTHERS, {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3}),
-    "rich among others": (RICH, SHORT, OTHERS, {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1.0}),
-    "long among others": (LONG, SHORT, OTHERS, {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3}),
-    "coordinate": (LONG, SHORT, (), {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3}),
-    "clip of 1.5": (LONG, SHORT, (), {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1.5}),
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ON_GRADIENTS)
+def test_no_attack_shows_more_than_is_promised_and_some_show_nearly_as_much(kind):
+    found = result(kind, 8000)
+    assert found.epsilon <= EPSILON
+    assert found.gaussian <= EPSILON
+    assert kind == "parts" or found.gaussian >= 0.7 * EPSILON
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["one-release", "hostile"])
+def test_local_reports_are_seen_to_keep_their_promise_nearly(kind):
+    assert 0.7 * EPSILON <= result(kind, 3000, LDP).epsilon <= EPSILON
+
+
+CAUGHT = {
+    "broken:HalvedNoise": ("one-release", 2000, JDP),
+    "broken:MissingFactor": ("one-release", 4000, JDP),
+    "broken:SharedNoise": ("one-release", 400, JDP),
+    "broken_gradients:ClippedSteps": ("one-release", 1000, JDP),
+    "broken_gradients:UnscaledClip": ("one-release", 1000, JDP),
+    "broken_gradients:TrueSteps": ("others", 1000, JDP),
+    "broken_gradients:OwnBaseline": ("others", 1000, JDP),
+    "broken_gradients:OwnNormalization": ("others", 1000, JDP),
+    "broken_gradients:VanishingNorm": ("hostile", 400, JDP),
+    "broken_gradients:EagerDirections": ("one-release", 2000, LDP),
 }
 
 
-def published(kind, users, ask, batches, seed):
-    """The vectors that are published of so many batches with the same users and the same actions."""
-    layers = Layers((), critic=())
-    env = gym.make("Canaries-v0", disable_env_checker=True)
-    board = kind(
-        env, EPSILON, DELTA, users=(batches + 1) * len(users), statistic=layers, seed=seed, batch_size=len(users)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_mistake_is_caught(name):
+    kind, runs, boundary = CAUGHT[name]
+    assert result(kind, runs, boundary, BROKEN + name).broken
+
+
+@pytest.mark.slow
+def test_a_norm_that_vanishes_is_seen_by_hostile_objectives_alone():
+    report = audit(plan(target=BROKEN + "broken_gradients:VanishingNorm", runs=1000))
+    assert [found.kind for found in report.results if found.broken] == ["hostile"]
+    assert report.verdict.startswith("BROKEN")
+
+
+class SameNoise(CentralNoise):
+    """Noise that is drawn again for every batch."""
+
+    def add(self, sums, releases):
+        before = self.source.state()
+        noisy = super().add(sums, releases)
+        self.source.restore(before)
+        return noisy
+
+
+class Repeated(JDPBillboard):
+    central = SameNoise
+
+
+@pytest.mark.slow
+def test_noise_that_comes_again_is_seen_in_the_batch_after_hers():
+    assert not audit(plan(make=Repeated, attacks=("one-release",), runs=400)).broken
+    assert audit(plan(make=Repeated, attacks=("stream",), runs=400)).broken
+
+
+# Boards of somebody's own, the command, and what is refused -----------------------------------------------------------
+
+
+def gradient_board(env, users, seed):
+    return JDPBillboard(env, 2.0, 1e-6, users=users, statistic=Layers((8,)), seed=seed, batch_size=3)
+
+
+def unclipped_board(env, users, seed):
+    return type("Half", (JDPBillboard,), {"central": HalfNoise})(
+        env, 2.0, 1e-6, users=users, statistic=Layers((8,)), seed=seed
     )
-    vectors = []
-    for _ in range(batches):
-        board.serve(PARAMETERS, np.array(users), ask, rng=np.random.default_rng(COINS))
-        vectors.append(board.statistic.vector(board.batch.sums()))
-    return np.array(vectors), board
 
 
-def exact(board, users, ask):
-    """The sums of these users without noise, by the statistic of this board."""
-    seen = []
-
-    class Keeps:
-        def left(self, episodes, _count):
-            sums = np.zeros(board.statistic.cells, dtype=np.int64)
-            board.statistic.collect(episodes, sums, None, ask)
-            seen.append(sums * board.statistic.grid)
-
-    board.observe(Keeps())
-    board.serve(PARAMETERS, np.array(users), ask, rng=np.random.default_rng(COINS))
-    return seen[0]
-
-
-def attacked(kind, case):
-    """Bounds on epsilon from below: by counting alone, and for Gaussian noise."""
-    first, second, others, options = CASES[case]
-    worlds, ask = ((first, *others), (second, *others)), Objective(np.zeros(H), **options)
-    fresh = [published(kind, users, ask, 1, 0)[1] for users in worlds]
-    direction = exact(fresh[0], worlds[0], ask) - exact(fresh[1], worlds[1], ask)
-    if case == "coordinate":  # the one that moves the most, alone
-        direction[np.abs(direction) < np.abs(direction).max() * (1.0 - 1e-9)] = 0.0
-    runs = FEW.get(case, RUNS)
-    scores = [published(kind, users, ask, runs, seed)[0] @ direction for seed, users in enumerate(worlds, start=1)]
-    level = (scores[0].mean() + scores[1].mean()) / 2.0  # of Gaussians with one spread: chosen without their labels
-    hits, alarms = ((score > level).sum() for score in scores)
-    counted = epsilon_below(hits, alarms, (runs, runs), DELTA, 0.01)
-    return float(counted), epsilon_of_mu(float(mu_below(hits, alarms, (runs, runs), 0.01)), DELTA)
+class HalfNoise(CentralNoise):
+    def __init__(self, counting, scale, *rest):
+        super().__init__(counting, scale / 4.0, *rest)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_no_attack_shows_more_than_is_promised_and_some_show_nearly_as_much(case):
-    counted, gaussian = attacked(JDPBillboard, case)
-    assert counted <= EPSILON
-    assert gaussian <= EPSILON
-    if case not in ("parts together", "coordinate", "rich among others"):
-        assert gaussian >= 0.7 * EPSILON
+def test_a_function_that_builds_a_board_for_gradients_is_audited_as_one():
+    report = audit(AuditConfig(make=gradient_board, runs=400))
+    assert report.config.statistic == "gradient"
+    assert report.claim.epsilon == 2.0
+    assert not report.broken
+    assert "critic" not in {found.kind for found in report.results}  # its network has none
+    assert audit(AuditConfig(make=unclipped_board, runs=1000, attacks=("one-release",))).broken
+
+
+def test_the_two_users_are_as_far_apart_as_is_proved():
+    for kind in ("one-release", "others", "hostile"):
+        assert np.linalg.norm(game(Attack(plan(), kind))._moved) == pytest.approx(2.0, abs=1e-5)
+
+
+def test_no_batch_hides_a_local_report():
+    assert "others" not in fitting(plan(LDP))
+    assert set(fitting(plan())) == set(ON_GRADIENTS)
 
 
 @pytest.mark.slow
+def test_users_who_come_back_are_in_as_many_batches_as_they_may():
+    back = Choice("jdp", {**JDP.options, "visits": 2})
+    (found,) = audit(plan(back, runs=4000)).results
+    assert (found.kind, found.claim.visits) == ("stream", 2)
+    assert 0.5 * EPSILON <= found.gaussian <= EPSILON
+
+
+@pytest.mark.slow
+def test_an_audit_of_gradients_is_the_same_on_every_engine():
+    asked = plan(runs=200, attacks=("others", "hostile"))
+    first, second = audit(asked, InProcess()), audit(asked, OnJoblib(2))
+    assert [found.detail for found in first.results] == [found.detail for found in second.results]
+
+
+def typed(*words):
+    return CliRunner().invoke(app, ["audit", "--engine", "serial", *words])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--boundary", "ldp"], ["--boundary", "sdp"]])
+def test_the_command_audits_gradients(words, tmp_path):
+    done = typed("--statistic", "gradient", "--runs", "200", *words, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "hostile objectives" in done.output
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "tradeoff.png").exists()
+    report = json.loads((folder / "report.json").read_text())
+    again = json.loads(typed("--config", str(folder / "report.json"), "--out", str(tmp_path), "--json").output)
+    assert again["attacks"] == report["attacks"]
+
+
+@pytest.mark.slow
+def test_the_command_ends_with_its_code_for_a_mistake(tmp_path):
+    target = BROKEN + "broken_gradients:VanishingNorm"
+    words = ("--target", target, "--statistic", "gradient", "--epsilon", "4", "--attack", "hostile", "--runs", "1000")
+    assert typed(*words, "--out", str(tmp_path)).exit_code == 3
+
+
 @pytest.mark.parametrize(
-    ("kind", "case"),
+    ("words", "said"),
     [
-        (HalvedNoise, "gradient"),
-        (MissingFactor, "gradient"),
-        (ClippedSteps, "gradient"),
-        (UnscaledClip, "clip of 1.5"),
-        (TrueSteps, "long among others"),
-        (OwnBaseline, "among others"),
-        (OwnNormalization, "rich among others"),
+        (["--statistic", "gradient", "--boundary", "per-step"], "per-step sums nothing"),
+        (["--statistic", "gradient", "--attack", "late"], "no attack 'late' on gradients"),
+        (["--attack", "critic"], "no attack 'critic'"),
+        (["--statistic", "gradient", "--agent", "DPUCBVI"], "leave the agent out"),
+        (["--statistic", "gradient", "--env", "CartPole-v1"], "leave the environment out"),
+        (["--agent", "DPPolicyGradient"], "Audit --statistic gradient"),
     ],
 )
-def test_a_mistake_is_caught(kind, case):
-    assert attacked(kind, case)[1] > EPSILON
+def test_what_cannot_be_audited_is_refused_with_a_sentence(words, said):
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+def test_a_promise_about_nobody_in_her_place_is_refused():
+    zero_out = Choice("jdp", {**JDP.options, "neighbours": "zero-out"})
+    with pytest.raises(GridError, match="this attack replaces a user"):
+        audit(plan(zero_out, runs=200))
 
 
 # A learner that looks inside ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import DPPolicyGradient
+from private_rl_gym.experiments.auditing.canaries import LONG, SHORT, canaries
 from private_rl_gym.experiments.broken_gradients import EagerDirections
 from private_rl_gym.planning.network import Layers, Network
 from private_rl_gym.privacy import NoiseSource
@@ -16,8 +17,9 @@ from private_rl_gym.privacy.conversion import gaussian_mu
 from private_rl_gym.privacy.directions import Cap, DirectionReports, NoisyGradients, local_gradients
 from private_rl_gym.privacy.gradients import GRID, Gradients
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, SDPShuffler
-from tests.experiments.test_gradient_audit import COINS, LONG, PARAMETERS, SHORT, H
 
+H = 6
+COINS = next(seed for seed in range(99) if (np.random.default_rng(seed).random(H) < 0.8).all())  # the first action
 EXACT = Gradients(Network(1, Layers(()), choices=(2,)), H)
 EPSILON, RUNS = 2.0, 3000
 
@@ -71,7 +73,7 @@ def test_reports_are_unbiased_and_as_noisy_as_they_say(norm, kind):
 
 def shown(board_kind, runs=RUNS, epsilon=EPSILON, **options):
     """A bound on epsilon from reports of two users with opposite gradients; wrong with probability 0.01."""
-    env = gym.make("Canaries-v0", disable_env_checker=True)
+    env, parameters = canaries(H), np.array([0.0, 0.0, 1.0, -1.0])
     board = board_kind(env, epsilon, users=10, statistic=Layers((), critic=()), seed=0, **options)
     ask, seen = Objective(np.zeros(H), shares=(1.0, 0.0, 0.0, 0.0), clip=1e-3), []
 
@@ -86,7 +88,7 @@ def shown(board_kind, runs=RUNS, epsilon=EPSILON, **options):
 
     board.observe(Keeps())
     for user in (LONG, SHORT):
-        board.serve(PARAMETERS, np.array([user]), ask, rng=np.random.default_rng(COINS))
+        board.serve(parameters, np.array([user]), ask, rng=np.random.default_rng(COINS))
     (one, vector), (other, opposite) = seen
     assert vector @ opposite < -0.9
     scores, source = [], NoiseSource(1)

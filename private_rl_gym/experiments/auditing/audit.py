@@ -19,15 +19,23 @@ from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.experiments.auditing.coins import guess_coins
-from private_rl_gym.experiments.auditing.config import AuditConfig, environment_of, maker, per_step
+from private_rl_gym.experiments.auditing.config import (
+    ON_GRADIENTS,
+    AuditConfig,
+    as_built,
+    environment_of,
+    maker,
+    per_step,
+)
 from private_rl_gym.experiments.auditing.doors import Door, Early, Hostile
+from private_rl_gym.experiments.auditing.gradients import CROWD, GradientSums
 from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
 from private_rl_gym.experiments.auditing.mechanisms import FAILED, RandomizedSteps, Releases
 from private_rl_gym.experiments.auditing.report import Report, Result
 from private_rl_gym.experiments.auditing.users import Game, board_of
 from private_rl_gym.experiments.config import digest
 from private_rl_gym.experiments.engines import Engine, InProcess
-from private_rl_gym.experiments.names import GridError
+from private_rl_gym.experiments.names import BOUNDARIES, GridError
 from private_rl_gym.privacy.audit.judging import Finding, judge
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 
@@ -50,8 +58,9 @@ class Attack:
         """Number of users."""
         if self.kind == "one-run":
             return self.config.runs // 10
-        times = {"one-release": 0, "stream": 1, "late": 1, "black-box": 2, "hostile": 0, "early": 0}[self.kind]
-        return max(1, times * self.config.users)
+        if self.kind == "others":
+            return CROWD
+        return max(1, {"stream": 1, "late": 1, "black-box": 2}.get(self.kind, 0) * self.config.users)
 
     @property
     def runs(self) -> int:
@@ -61,14 +70,18 @@ class Attack:
     @property
     def title(self) -> str:
         """Its name in reports."""
-        users = f"{self.users} user{'s' if self.users > 1 else ''}"
+        users, gradients = f"{self.users} user{'s' if self.users > 1 else ''}", self.config.statistic == "gradient"
         return {
             "one-release": "white box, one release",
             "stream": f"white box, {users}",
             "late": f"white box, late of {users}",
             "black-box": f"black box, {users}",
             "one-run": f"one run, {users}",
-            "hostile": "actions that there are not",
+            "others": f"white box, {self.users} in a batch",
+            "parts": "white box, all parts",
+            "critic": "white box, value network",
+            "local-steps": "white box, local steps",
+            "hostile": "hostile objectives" if gradients else "actions that there are not",
             "early": "a batch closed early",
         }[self.kind]
 
@@ -76,6 +89,8 @@ class Attack:
 def game(attack: Attack) -> Game:
     """Prepare the game of an attack."""
     config, make = attack.config, maker(attack.config)
+    if config.statistic == "gradient":
+        return _on_gradients(attack)
     shared = {"kind": config.neighbours, "seed": config.seed}
     if attack.kind in ("hostile", "early"):
         door = Hostile if attack.kind == "hostile" else Early
@@ -98,9 +113,24 @@ def game(attack: Attack) -> Game:
     return Releases(env, make, users=attack.users, statistic=summed, late=late, **shared)  # type: ignore[arg-type]
 
 
+def _on_gradients(attack: Attack) -> GradientSums:
+    """The game of an attack on gradients. Others come in the same batch, unless the size of batches was chosen."""
+    config, boundary = attack.config, attack.config.boundary
+    if attack.kind == "others" and BOUNDARIES.find(boundary.name, "boundary").takes("batch_size"):
+        config = replace(config, boundary=replace(boundary, options={"batch_size": CROWD, **boundary.options}))
+    about = {"users": attack.users, "kind": attack.kind, "seed": config.seed}
+    return GradientSums(environment_of(config, 2), maker(config), chosen=attack.chosen, **about)  # type: ignore[arg-type]
+
+
 def _own_noise_protects(thing: Any) -> bool:
     """Whether the guarantee comes from an agent's own noise, and not from its boundary."""
     return isinstance(thing, Agent) and thing.secret_randomness and not math.isfinite(board_of(thing).ledger.epsilon)
+
+
+def _has_critic(board: Any) -> bool:
+    """Whether users of this boundary have a value network."""
+    network = getattr(board.population, "network", None)
+    return network is not None and bool(network.critic_size)
 
 
 # Running it ----------------------------------------------------------------------------------------------------------
@@ -132,14 +162,19 @@ def fitting(config: AuditConfig) -> tuple[str, ...]:
         return config.attacks
     if per_step(config.boundary):
         return ("one-release",)
+    gradients = config.statistic == "gradient"
     if config.boundary is not None and config.boundary.options.get("visits", 1) > 1:
-        return ("stream", "late")  # one user does not come back to one release
+        return ("stream",) if gradients else ("stream", "late")  # one user does not come back to one release
     try:
         thing = maker(config)(environment_of(config, 2), 1, 0, config.statistic)
     except GridError:
         raise
     except (ValueError, TypeError) as error:
         raise GridError(f"What is to be audited cannot be built: {error}") from None
+    if gradients:
+        local = board_of(thing).guarantee.model is TrustModel.LDP  # no batch hides a report: others are in the stream
+        left_out = {"stream": config.users == 1, "others": local, "critic": not _has_critic(board_of(thing))}
+        return tuple(name for name in ON_GRADIENTS if not left_out.get(name))
     if _own_noise_protects(thing):
         return ("stream", "black-box")  # one user's config is the first, and knows nobody
     attacks = ["one-release", *(["stream", "late"] if config.users > 1 else []), "hostile"]
@@ -164,6 +199,7 @@ def audit(
         >>> report.broken, report.claim.epsilon
         (False, 1.0)
     """
+    config = as_built(config)
     config.check()
     start = time.perf_counter()
     games = {}
@@ -198,7 +234,10 @@ def audit(
         worlds = [
             np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)
         ]
-        if isinstance(here, Releases) and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5:
+        if (
+            isinstance(here, Releases | GradientSums)
+            and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5
+        ):
             raise GridError(f"{attack.title}: most runs failed in both worlds, so that there is nothing to compare.")
         delta = here.guarantee.delta if math.isfinite(here.guarantee.epsilon) else 0.0
         judged = judge(worlds[0], worlds[1], here.scores, delta=delta, failure=failure, gaussian=here.gaussian)

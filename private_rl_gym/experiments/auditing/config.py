@@ -5,28 +5,46 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium as gym
 
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.experiments.auditing.users import Maker, statistic_there, two_rooms
+from private_rl_gym.experiments.auditing.canaries import canaries
+from private_rl_gym.experiments.auditing.users import Maker, board_of, statistic_there, two_rooms
 from private_rl_gym.experiments.config import Choice, digest
 from private_rl_gym.experiments.foreign import agent_named, is_foreign
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, PER_STEP, GridError, imported, plain
 from private_rl_gym.experiments.problems import stand_in
 from private_rl_gym.wrappers import Boundary, LDPPerStep
 
-__all__ = ["ATTACKS", "AuditConfig", "environment_of", "is_kind", "maker", "per_step", "target_of"]
+__all__ = [
+    "ATTACKS",
+    "ON_GRADIENTS",
+    "AuditConfig",
+    "as_built",
+    "environment_of",
+    "is_kind",
+    "maker",
+    "per_step",
+    "target_of",
+]
 
-STATISTICS = ("tabular", "linear", "reports", "staged-reports")
+STATISTICS = ("tabular", "linear", "reports", "staged-reports", "gradient")
 
 ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
-"""Names of all attacks.
+"""Names of all attacks on sums of counts, of reports and of moments.
 
 In this order: white box on one user's release, on a stream after her, on a stream before her; black box on an agent;
 one run; policies with actions that do not exist; a batch that is closed early.
+"""
+
+ON_GRADIENTS = ("one-release", "stream", "others", "parts", "critic", "local-steps", "hostile")
+"""Names of all attacks on gradients, which are white boxes.
+
+In this order: one user's gradient, a stream after her, a batch of others with her; a report of all parts, of the value
+network's gradient, of several steps; and objectives with numbers as small and as large as there are.
 """
 
 
@@ -43,12 +61,13 @@ class AuditConfig:
             on rooms of its sizes.
         target: A boundary or agent from other code, as ``module:object``.
         statistic: The statistic that the boundary sums, for audits without an agent. Of ``"reports"`` and
-            ``"staged-reports"``, users are asked for as many as they take steps.
-        horizon: Number of steps in the two rooms.
+            ``"staged-reports"``, users are asked for as many as they take steps; of ``"gradient"``, for the objectives
+            of the attacks.
+        horizon: Number of steps in the two rooms; users who report gradients take six at least.
         users: Number of users in the stream; the agent meets twice as many.
         runs: Number of runs of each world for white boxes. A fifth of it is that for the black box, and a tenth of it
             the number of users in the one run.
-        attacks: The attacks to run, of ``ATTACKS``; by default those that fit.
+        attacks: The attacks to run, of ``ATTACKS`` or, on gradients, of ``ON_GRADIENTS``; by default those that fit.
         neighbours: The method that chooses the two users.
         confidence: The probability with which all bounds hold together.
         seed: Seed of all random draws.
@@ -125,9 +144,18 @@ class AuditConfig:
     def check(self) -> None:
         """Refuse values that cannot be run."""
         self._check_types()
+        gradients = self.statistic == "gradient"
+        fitting, where = (ON_GRADIENTS, " on gradients") if gradients else (ATTACKS, "")
         for name in self.attacks:
-            if name not in ATTACKS:
-                raise GridError(f"There is no attack {name!r}: choose of {', '.join(ATTACKS)}.")
+            if name not in fitting:
+                raise GridError(f"There is no attack {name!r}{where}: choose of {', '.join(fitting)}.")
+        if gradients and per_step(self.boundary):
+            raise GridError("statistic is 'gradient', and per-step sums nothing: name jdp, ldp or sdp.")
+        for part in ("agent", "environment"):
+            if gradients and getattr(self, part) is not None:
+                raise GridError(
+                    f"statistic='gradient' audits what a boundary publishes of users made for it: leave the {part} out."
+                )
         for name, least in (("users", 1), ("runs", 200), ("horizon", 1)):
             if getattr(self, name) < least:
                 raise GridError(f"{name} is {getattr(self, name)}: it must be {least} at least.")
@@ -167,6 +195,19 @@ def target_of(config: AuditConfig) -> Any:
             "function (env, users, seed) that returns one."
         )
     return target
+
+
+def as_built(config: AuditConfig) -> AuditConfig:
+    """The configuration, with the statistic of a function that builds a boundary for gradients without being asked."""
+    target = target_of(config)
+    if target is None or inspect.isclass(target) or config.statistic != "tabular" or config.environment is not None:
+        return config
+    try:
+        board = board_of(maker(config)(environment_of(config, 2), 1, 0, config.statistic))
+    except Exception:  # noqa: BLE001 - other code may raise anything; whoever attacks it says what
+        return config
+    name = getattr(getattr(board, "statistic", None), "name", None)
+    return replace(config, statistic="gradient") if name == "gradient" else config
 
 
 def is_kind(kind: Any, base: type) -> bool:
@@ -238,8 +279,11 @@ def per_step(choice: Choice) -> bool:
 def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
     """The environment of the users; the two rooms have at least ``stages`` stages.
 
-    Where users report each cell once, there is an action for every stage, so that no report is spared.
+    Where users report each cell once, there is an action for every stage, so that no report is spared. Users who report
+    gradients are decided by their seeds.
     """
+    if config.statistic == "gradient":
+        return canaries(config.horizon)
     if config.environment is None:
         stages = max(config.horizon, stages)
         return two_rooms(stages, max(n_actions, stages) if config.statistic.endswith("reports") else n_actions)

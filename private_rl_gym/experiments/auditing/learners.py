@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -33,7 +34,7 @@ from private_rl_gym.privacy.release import Release
 from private_rl_gym.privacy.statistics import TabularCounts
 from private_rl_gym.wrappers import OpenBillboard
 
-__all__ = ["OthersActions", "Perturbed"]
+__all__ = ["AsItIs", "OthersActions", "Perturbed"]
 
 
 class Actions:
@@ -152,7 +153,7 @@ class Perturbed:
         _, self._pair = self._users.policy(TabularCounts(*self._users.sizes), agent.guarantee)
         self._ratio(agent, self._pair.tapes)
         self.guarantee = agent.guarantee
-        self.scores: Sequence[Score] = [_AsItIs()]
+        self.scores: Sequence[Score] = [AsItIs()]
 
     def _agent(self, world: int, number: int) -> RLSVI:
         agent = self._users.built(world, number)
@@ -190,15 +191,17 @@ class Perturbed:
         return total[0]
 
 
-class _AsItIs:
-    """A score that was computed during the run."""
+@dataclass
+class AsItIs:
+    """A score that was computed during the run: the number at this place."""
 
-    name = "likelihood ratio"
-    learns = False
+    name: str = "likelihood ratio"
+    place: int = 0
+    learns: bool = False
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
         """Do nothing, because the score is not learned."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The score of each run, its first number."""
-        return runs[:, 0]
+        """The score of each run."""
+        return runs[:, self.place]

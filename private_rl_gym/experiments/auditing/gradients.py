@@ -1,0 +1,183 @@
+"""White boxes on gradients: two users under objectives that make one of them move sums as far as she can.
+
+* ``OBJECTIVES`` - the objectives that an attack may ask of users
+* ``GradientSums`` - everything that a boundary publishes of two worlds of such users
+
+The users, the public coins of their actions, the parameters and the objective are searched for: those are taken with
+which the exact sums of the two worlds lie farthest apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from private_rl_gym.experiments.auditing.canaries import LONG, OTHER, RICH, SHORT
+from private_rl_gym.experiments.auditing.learners import AsItIs
+from private_rl_gym.experiments.auditing.mechanisms import FAILED, MANY
+from private_rl_gym.experiments.auditing.users import PROBE, Maker, board_of, guarantee_of, seed_of
+from private_rl_gym.experiments.names import GridError
+from private_rl_gym.privacy.asks import Objective
+from private_rl_gym.privacy.audit.judging import Score
+from private_rl_gym.privacy.audit.learned import LastDigits, LinearDiscriminant, NaiveBayes
+from private_rl_gym.privacy.audit.likelihood import Stream, likelihood, says_gaussian
+from private_rl_gym.privacy.guarantee import Neighbours
+
+__all__ = ["CROWD", "OBJECTIVES", "GradientSums"]
+
+CROWD = 10
+"""Number of users in a batch where others are beside her."""
+
+COINS = 64
+"""Number of seeds that are tried for the coins of actions."""
+
+_ALONE: dict[str, Any] = {"shares": (1.0, 0.0, 0.0, 0.0), "clip": 1e-3}
+
+OBJECTIVES: dict[str, tuple[dict[str, Any], ...]] = {
+    "one-release": (_ALONE, {**_ALONE, "clip": 3.0}),
+    "stream": (_ALONE,),
+    "others": (_ALONE, {**_ALONE, "clip": 1.0}),
+    "parts": ({"shares": (0.8, 0.36, 0.36, 0.3), "clip": 1e-3},),
+    "critic": ({"shares": (0.0, 0.0, 0.0, 1.0), "clip": 1e-3},),
+    "local-steps": ({**_ALONE, "local_steps": 3},),
+    "hostile": tuple(
+        {"shares": shares, "reach": reach, "clip": clip}
+        for shares in ((1.0, 0.0, 0.0, 0.0), (0.8, 0.36, 0.36, 0.3))
+        for reach, clip in ((1e166, 1e-172), (1e150, 1e-170), (1e170, 1e-300), (1e-300, 1e-300), (1e-300, 1e300))
+    ),
+}
+"""For each attack the objectives that it may ask of users. Hostile ones are as small and as large as numbers are."""
+
+SCALES = {"hostile": (0.1, 1.0, 50.0)}
+"""Factors on the parameters of the network that users run; 1 where nothing is said."""
+
+
+class GradientSums:
+    """White box: all that a boundary publishes of batches of users, of whom one differs."""
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        make: Maker,
+        *,
+        users: int,
+        kind: str,
+        seed: int,
+        chosen: tuple[bytes, bytes] | None = None,
+    ) -> None:
+        """Prepare the game; ``chosen`` is what a worker that has prepared it found, so that it is searched for once."""
+        self._env, self._make, self._count, self._seed = env, make, users, seed
+        board = self._board(PROBE, 0)
+        if getattr(board.statistic, "name", None) != "gradient":
+            raise GridError(f"{type(board).__name__} publishes no gradients, but sums of {board.statistic.title}.")
+        self.guarantee = guarantee_of(board)
+        if self.guarantee.neighbours is not Neighbours.REPLACE_ONE:
+            raise GridError(f"The promise is for '{self.guarantee.neighbours}', and this attack replaces a user.")
+        self._sizes = self._batches(board)
+        size = board.population.network.size
+        self._theta = np.array([0.0, 0.0, 1.0, -1.0]) if size == 4 else np.random.default_rng(0).normal(size=size)
+        exact, stages = board.statistic.exact, board.population.horizon
+        self._asks = [exact.checked(Objective(np.zeros(stages), **options)) for options in OBJECTIVES[kind]]
+        scales = SCALES.get(kind, (1.0,))
+        searched = itertools.product(scales, range(COINS)) if chosen is None else [np.frombuffer(chosen[0]).tolist()]
+        farthest = 0.0
+        for scale, coins in searched:
+            sums = self._exact(board, scale, int(coins))
+            for (one, other), number in itertools.product(itertools.combinations(sums, 2), range(len(self._asks))):
+                distance = float(np.linalg.norm(sums[other][number] - sums[one][number]))
+                if distance > farthest * (1.0 + 1e-9):
+                    farthest, self._pair, self._sums = distance, (one, other), (sums[one][number], sums[other][number])
+                    self._ask, self._scale, self._coins = self._asks[number], scale, int(coins)
+        if farthest == 0.0:
+            raise GridError(f"{kind}: users who are asked this differ in nothing that they report. Take other attacks.")
+        self._prepare(board)
+
+    @property
+    def chosen(self) -> tuple[bytes, bytes]:
+        """The scale of parameters and the coins, for other workers that prepare this game."""
+        return np.array([self._scale, self._coins]).tobytes(), b""
+
+    def _board(self, world: int, number: int) -> Any:
+        return board_of(self._make(self._env, self._count, seed_of(self._seed, self._count, world, number), "gradient"))
+
+    def _batches(self, board: Any) -> list[int]:
+        """The numbers of users in the batches that are published, which are public."""
+        sizes, left = [], self._count
+        while left > 0:
+            sizes.append(min(left, max(1, board.users_to_release)))
+            parameters = np.zeros(board.population.network.size)
+            ask = Objective.plain(board.population.horizon)
+            board.serve(parameters, np.full(sizes[-1], OTHER), ask, rng=np.random.default_rng(0))
+            left -= sizes[-1]
+        if not board.release.version:
+            raise GridError(f"{type(board).__name__} has published nothing after {self._count} users: let more come.")
+        return sizes
+
+    def _seeds(self, user: int) -> list[NDArray[np.int64]]:
+        """The users of each batch: she comes first, as often as she may."""
+        firsts = [user if place < self.guarantee.visits else OTHER for place in range(len(self._sizes))]
+        return [np.array([first] + [OTHER] * (size - 1)) for first, size in zip(firsts, self._sizes, strict=True)]
+
+    def _exact(self, board: Any, scale: float, coins: int) -> dict[int, NDArray[np.float64]]:
+        """The exact sums ``[ask, batch, cell]`` if the user who comes first is this one or that one."""
+        exact, population = board.statistic.exact, board.population
+        policy, found = population.policy(scale * self._theta), {}
+        for user in (LONG, SHORT, RICH):
+            rows = np.zeros((len(self._asks), len(self._sizes), exact.cells), dtype=np.int64)
+            for place, seeds in enumerate(self._seeds(user)):
+                episodes, _ = population.run_all(policy, len(seeds), seeds, np.random.default_rng([coins, place]))
+                for number, ask in enumerate(self._asks):
+                    exact.collect(episodes, rows[number, place], None, ask)
+            found[user] = rows * exact.grid
+        return found
+
+    def _prepare(self, board: Any) -> None:
+        """Choose the numbers to examine, and the scores that judge them."""
+        base, other = np.cumsum(self._sums, axis=1)  # releases are about all users so far
+        moved = other - base
+        self._moved, each = self._sums[1] - self._sums[0], max(8, MANY // len(self._sizes))
+        self._cells = np.argsort(-np.abs(moved).max(axis=0), kind="stable")[:each]
+        noises, silent = board.noises(self._sizes), not hasattr(board, "transcript")
+        self.gaussian = says_gaussian(noises) and silent
+        self._known = likelihood(noises, Stream(base, moved, tuple(self._sizes))) if silent else None
+        self._length = len(self._seen(self._board(PROBE, 1), 0)[1])
+        first = "projection" if self._known is None else "likelihood ratio"
+        learned: Sequence[Score] = (LinearDiscriminant(), NaiveBayes(), LastDigits())
+        self.scores: Sequence[Score] = [AsItIs(first), AsItIs("one coordinate", 1), *learned]
+
+    def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:
+        """For each run two scores, the numbers that were seen and their count, or ``FAILED`` in its place."""
+        rows, releases = np.zeros((count, self._length + 3)), np.zeros((count, *self._moved.shape))
+        for place in range(count):
+            try:
+                releases[place], seen = self._seen(self._board(world, first + place), world)
+            except Exception:  # noqa: BLE001 - an attacker sees failures, too
+                rows[place, -1] = FAILED
+                continue
+            rows[place, 2 : 2 + self._length][: len(seen)] = seen[: self._length]
+            rows[place, -1] = len(seen)
+        batches = np.diff(releases, axis=1, prepend=0.0)
+        rows[:, 0] = np.einsum("ktc,tc->k", batches, self._moved)
+        if self._known is not None:
+            rows[:, 0] = self._known(releases.reshape(count, -1))
+        rows[:, 1] = batches[:, 0, self._cells[0]]
+        return rows
+
+    def _seen(self, board: Any, world: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The releases ``[batch, cell]`` of one run, and numbers of them and of all that stands beside them."""
+        releases, seen, parameters = [], [], self._scale * self._theta
+        for place, seeds in enumerate(self._seeds(self._pair[world])):
+            board.serve(parameters, seeds, self._ask, rng=np.random.default_rng([self._coins, place]))
+            release = board.release
+            releases.append(board.statistic.vector(release.sums()))
+            seen += [releases[-1][self._cells], [release.version, release.users, *release.noise_std.values()]]
+            if board.apart:
+                seen.append(board.statistic.vector(board.batch.sums())[self._cells])
+        if hasattr(board, "transcript"):
+            seen.append(np.ravel(board.transcript()))
+        return np.array(releases), np.concatenate(seen).astype(np.float64)
