@@ -99,12 +99,6 @@ def doubts(worth: Worth, evidence: Evidence, q: NDArray[np.float64], rewards: Re
     """
     found = []
     horizon, n_states, n_actions = q.shape
-    if rewards.low < 0.0 and horizon > 1:  # that anybody left is not looked up
-        found.append(
-            f"Rewards may be as low as {rewards.low:g}, and whoever leaves before stage {horizon} earns 0 for ever: "
-            "where staying costs, an action after which users leave or die looks good. Add to all rewards what makes "
-            "the least 0, or give those who leave rows of a state of their own, with what it costs."
-        )
     visits, noise = evidence.spread(n_states, n_actions), evidence.noise
     if noise > visits:
         found.append(
@@ -115,8 +109,9 @@ def doubts(worth: Worth, evidence: Evidence, q: NDArray[np.float64], rewards: Re
     unknown = int((q.max(axis=-1) <= 0.0).sum())
     if 2 * unknown > horizon * n_states:
         found.append(
-            f"Nothing is known in {unknown:,} of {horizon * n_states:,} places (a stage and a state): the policy has "
-            "no action there."
+            f"In {unknown:,} of {horizon * n_states:,} places (a stage and a state) no action is known to be worth "
+            "anything: the policy has none there. Its value counts the least reward for what is not known, and its "
+            "error does not hold that."
         )
     possible = worth.largest - worth.least
     for name, error in (
@@ -138,6 +133,12 @@ def doubts(worth: Worth, evidence: Evidence, q: NDArray[np.float64], rewards: Re
             "By these numbers the policy cannot be told from what the users did themselves: it is ahead of them by "
             f"{worth.policy - worth.logged:.3f}, of which {max(worth.flattery, 0.0):.3f} or more is flattery, and the "
             f"errors are {worth.policy_error:.3f} and {worth.logged_error:.3f}."
+        )
+    if rewards.low < 0.0 and horizon > 1:  # that anybody left is not looked up
+        found.append(
+            f"Rewards may be as low as {rewards.low:g}, and whoever leaves before stage {horizon} earns 0 for ever: "
+            "where staying costs, an action after which users leave or die looks good. Add to all rewards what makes "
+            "the least 0, or give those who leave rows of a state of their own, with what it costs."
         )
     return found
 

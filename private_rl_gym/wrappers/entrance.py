@@ -23,6 +23,7 @@ from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.batches import Batches
+from private_rl_gym.privacy.guarantee import Ledger, Neighbours
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers.crowd import Crowd
@@ -96,6 +97,11 @@ class Entrance(Sealed):
     @abstractmethod
     def users(self) -> int | None:
         """The number of users that this boundary was built for; None for any number."""
+
+    @property
+    @abstractmethod
+    def ledger(self) -> Ledger:
+        """The guarantees to users."""
 
     @property
     @abstractmethod
@@ -240,8 +246,9 @@ class Entrance(Sealed):
                 columns) with user, stage, state, action, reward and next_state, or a Minari data set.
             columns: The table's own names for these columns, such as ``{"user": "patient"}``.
             bad_rows: Whether rows that no trajectory can be made of are refused, with all others; or their users are
-                emptied (``"empty"``): they count, and wait in the absorbing state from the start, or, where there is
-                none, and in reports, contribute nothing, as users do who are refused while they are served.
+                emptied (``"empty"``): they count, and wait in the absorbing state from the start. Where there is none,
+                in reports, and where neighbours are not any two users (``public_start``, ``neighbours="zero-out"``),
+                they contribute nothing, as users do who are refused while they are served.
             ask: The request that they answer; by default the last request.
             owner: A function of whoever owns the table. It is told, before anybody is taken in, what was found in the
                 rows, which no guarantee covers: show it to nobody else.
@@ -283,7 +290,7 @@ class Entrance(Sealed):
                 "table.) Mend these rows, or empty their users, who then count without what is in their rows, with "
                 "bad_rows='empty' (--bad-rows empty)."
             )
-        waiting = finished.waiting and self.statistic.name == "tabular"
+        waiting = finished.waiting and self._may_wait
         count, came = len(finished), self._members.digests(finished.ids)
         twice, most = self._members.known(came, self._visits) + len(came) - len(set(came)), self._visits
         if twice:
@@ -308,6 +315,15 @@ class Entrance(Sealed):
                 if missing:
                     self._leave(None, missing, ask)
         return count
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether emptied users may wait: only if neighbours are any two users.
+
+        In reports, the absorbing state would be one in which users start.
+        """
+        replaced = all(entry.neighbours is Neighbours.REPLACE_ONE for entry in self.ledger.entries)
+        return replaced and self.statistic.name == "tabular"
 
     @property
     def _is_broken(self) -> bool:

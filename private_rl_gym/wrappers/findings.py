@@ -69,7 +69,7 @@ class Findings:
         if self.problem is not None and emptied:
             found.append(
                 f"{self.problem}. Users who were emptied for such rows: {self.emptied_users:,}, with "
-                f"{self.emptied_rows:,} rows in all. They count, and wait from the start and earn 0."
+                f"{self.emptied_rows:,} rows in all. They count, and what is in their rows does not."
             )
             if self.nobodys:
                 found.append(f"Rows without a user, which were left out: {self.nobodys:,}.")

@@ -570,6 +570,20 @@ def test_emptied_users_wait_and_earn_nothing():
     assert "Rows without a user, which were left out: 1." in found.sentences(emptied=True)
 
 
+@pytest.mark.parametrize(
+    ("options", "waits"), [({}, True), ({"neighbours": "zero-out"}, False), ({"public_start": True}, False)]
+)
+def test_emptied_users_wait_only_where_any_two_users_are_neighbours(options, waits):
+    """Who waits has no start among those of others, and is not the nobody with whom a user is compared."""
+    board = JDPBillboard(LoggedUsers(S, A, H), 1.0, 1e-6, users=6, batch_size=6, **options)
+    seen = []
+    board.observe(types.SimpleNamespace(left=lambda users, count: seen.append((users, count))))
+    board.ingest(spoiled(BAD["state"][0]), bad_rows="empty")
+    nothing = sum(count for users, count in seen if users is None)
+    waiting = sum((users.states == S).all(axis=1).sum() for users, _ in seen if users is not None)
+    assert (nothing, waiting) == ((0, 1) if waits else (1, 0))
+
+
 def test_emptied_users_report_nothing():
     """A report of where users start does not say that they start where episodes end."""
     board = OpenBillboard(LoggedUsers(S, A, H), statistic="reports", seed=0)
