@@ -247,8 +247,9 @@ def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: 
         ends, nulls = [], []
         for epsilon in sorted(here, reverse=True):
             group, color = here[epsilon], HUES.get(epsilon, COLORS[6])
-            users = [point[0] for point in group[0]["points"]]
-            returns = np.array([[point[1] for point in record["points"]] for record in group])
+            curves = [np.array(record["points"], dtype=float).T[:2] for record in group]
+            users = min((found for found, _ in curves), key=len)  # runs may have been looked at more often
+            returns = np.array([np.interp(users, *curve) for curve in curves])
             nulls += [record["points"][0][1] for record in group]
             panel.plot(users, returns.mean(axis=0), color=color)
             panel.fill_between(users, returns.min(axis=0), returns.max(axis=0), color=color, alpha=0.15, lw=0)
