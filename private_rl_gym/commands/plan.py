@@ -17,6 +17,7 @@ from private_rl_gym.commands.plan_table import check_alone, plan_table
 from private_rl_gym.commands.runs import DELTA_HELP, Bins, High, Horizon, Low, RewardRange, numbers_of, value_of
 from private_rl_gym.commands.screen import PLAIN, progress, screen, sentences
 from private_rl_gym.experiments.advice import EPSILONS, TRUST, Advice, Adviser
+from private_rl_gym.experiments.foreign import GRADIENTS
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
 from private_rl_gym.experiments.problems import Problem, problem_of
 from private_rl_gym.experiments.table_advice import TableAdviser
@@ -189,7 +190,7 @@ def _for_machines(
         "users": adviser.users,
         "simulated": adviser.simulated,
         "regret_wished": regret,
-        "regret_of_never_learning": adviser.never * adviser.users,
+        "regret_of_never_learning": adviser.lost,
         "notes": adviser.notes,
         "rows": {
             name: {"verdict": adviser.verdicts.get(name, "not known")}
@@ -212,8 +213,10 @@ def _print(
     environment: str,
 ) -> None:
     horizon, n_states, n_actions = problem.sizes
+    low, high = problem.rewards
     console = screen()
-    sizes = f"S = {n_states}, A = {n_actions}, H = {horizon}"
+    more = ", one of them for episodes that ended early" if problem.waiting else ""
+    sizes = f"S = {n_states}{more}, A = {n_actions}, H = {horizon}"
     console.print(escape(f"{environment} ({sizes}): {problem.origin}."), highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("trust", no_wrap=True)
@@ -235,7 +238,7 @@ def _print(
             console.print(f"{_short(name)}, {_batches(advice)}:", **PLAIN)
             console.print(f"  {_command(problem, advice, adviser.users)}", **PLAIN)
     console.print(
-        f"regret: of all users, in rewards from 0 to 1; actions at random lose {adviser.never * adviser.users:,.0f}. "
+        f"regret: of all users, in rewards from {low:g} to {high:g}; actions at random lose {adviser.lost:,.0f}. "
         "share: the same as a share of that, worst: in the worst of the runs. last: what the policy that was learned "
         "last still loses, as such a share. noise: its deviation in a count of visits after all users; visits: the "
         "mean of such a count. Regret has heavy tails: another run may lose three times as much.",
@@ -291,6 +294,7 @@ def _answers(problem: Problem, adviser: Adviser, regret: float | None, rows: dic
         said.append(f"{short}: a share of {regret:g} is not reached even at epsilon = {EPSILONS[-1]:g}.")
     elif all(hopeless):
         said.append("Hopeless under every trust model: let more users come, make fewer states, or promise less.")
+        said += [f"{GRADIENTS}."] if problem.boxed else []
     if not problem.true:
         said.append("A stand-in tells sizes, noise and orders of magnitude; it does not tell this problem's regret.")
     return said

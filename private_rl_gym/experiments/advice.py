@@ -175,7 +175,7 @@ class Advice:
         share: Mean regret of all users, as a share of that of never learning.
         worst: The largest share of a run.
         last: Mean loss of the policy that was learned last, as a share of the loss without learning.
-        regret: Mean regret of all users.
+        regret: Mean regret of all users, in rewards as they are.
         noise: Standard deviation of the noise in a count of visits, after all users.
         visits: Mean of such a count.
         batches: Number of users in each batch, in the first run.
@@ -258,6 +258,12 @@ class Adviser:
             raise GridError("Actions at random lose nothing here: there is nothing to learn.")
         if delta is not None:
             check_budget(1.0, delta)
+
+    @property
+    def lost(self) -> float:
+        """The regret of all users without learning, in rewards as they are."""
+        low, high = self.problem.rewards
+        return self.never * self.users * (high - low)
 
     def reference(self) -> Advice | None:
         """The best learner without privacy."""
@@ -450,7 +456,7 @@ class Adviser:
             share=share,
             worst=max(outcome.share for outcome in outcomes),
             last=statistics.fmean(outcome.last for outcome in outcomes),
-            regret=share * self.never * self.users,
+            regret=share * self.lost,
             noise=outcomes[0].noise,
             visits=outcomes[0].visits,
             batches=outcomes[0].batches,

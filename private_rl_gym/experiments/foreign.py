@@ -7,6 +7,7 @@ named beside it, by ``--import``.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ from private_rl_gym.wrappers.spaces import Discretize, FlattenSpaces, boxes_of
 
 __all__ = [
     "ADAPTERS",
+    "GRADIENTS",
     "MOST_ENTRIES",
     "agent_named",
     "is_foreign",
@@ -38,6 +40,11 @@ __all__ = [
 
 MOST_ENTRIES = 10**7
 """The largest table of transitions that is read as a true model."""
+
+GRADIENTS = (
+    "Without bins, private_rl_gym.make_private learns there by policy gradients: docs/agents/dp-policy-gradient.md"
+)
+"""A sentence for those whose observations are numbers."""
 
 ADAPTERS = ("horizon", "reward_range", "bins", "low", "high")
 """Options of somebody else's environment that are not its own: two are the boundary's, and three make bins."""
@@ -64,6 +71,19 @@ def _imported(name: str) -> Any:
         return None  # perhaps an id that the module has registered
     except ImportError as error:
         raise GridError(f"{name!r}: there is no module {module!r} to import ({error}).") from None
+
+
+def _in_module(name: str) -> str:
+    """A sentence that says which environments a module has, where it has none of this name."""
+    module, _, path = name.partition(":")
+    found = vars(sys.modules[module])
+    names = sorted(
+        key
+        for key, kind in found.items()
+        if inspect.isclass(kind) and issubclass(kind, gym.Env) and kind.__module__.startswith(module)
+    )
+    there = f"Its environments: {', '.join(names)}." if names else "It has no class that is a gymnasium.Env."
+    return f"the module {module!r} has nothing that is called {path!r}. {there}"
 
 
 def agent_named(name: str, where: str = "--agent") -> Named:
@@ -102,6 +122,8 @@ def make_env(
     identity = ENVIRONMENTS.find(name, "--env").name if not is_foreign(name) else name
     try:
         env = made(**options) if callable(made) else gym.make(identity, **options)
+    except gym.error.UnregisteredEnv as error:
+        raise GridError(f"--env {name}: {_in_module(name) if ':' in name else error}") from None
     except (gym.error.Error, TypeError) as error:
         raise GridError(f"--env {name}: {error}") from None
     if not isinstance(env, gym.Env):
@@ -116,7 +138,7 @@ def make_env(
     if isinstance(env.observation_space, spaces.Box) and bins is None:
         raise GridError(
             f"--env {name}: its observations are {env.observation_space}. Say the bins, in a grid by bins = 8 in "
-            "the table of the environment; in a command, add --bins 8"
+            f"the table of the environment; in a command, add --bins 8. {GRADIENTS}"
         )
     if bins is not None:
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from private_rl_gym.envs.finite import FiniteModel
@@ -23,6 +26,9 @@ from private_rl_gym.wrappers.open_billboard import OpenBillboard
 
 __all__ = ["Problem", "problem_of", "settings", "stand_in"]
 
+PROBED = 1000
+"""Steps at random that look for a reward outside the range."""
+
 MOST_ROOMS = 10**5
 """The largest table of transitions whose users are met again and again."""
 
@@ -36,12 +42,18 @@ class Problem:
         origin: A sentence that says where the model is from.
         true: Whether it is the model of the environment that was named, and no stand-in.
         typed: The options of ``private-rl-gym train`` that name the same environment.
+        rewards: The range that the model's rewards, in [0, 1], stand for.
+        waiting: Whether one of the states was added, for episodes that have ended early.
+        boxed: Whether observations are numbers, in bins.
     """
 
     model: FiniteModel
     origin: str
     true: bool = True
     typed: tuple[str, ...] = ()
+    rewards: tuple[float, float] = (0.0, 1.0)
+    waiting: bool = False
+    boxed: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -98,11 +110,23 @@ def problem_of(
         typed += ("--reward-range", *(f"{reward:g}" for reward in reward_range))
     typed += tuple(f"--{key}={_listed(value)}" for key, value in adapters.items() if value is not None)
     own, sizes = isinstance(env.unwrapped, TabularEnv), board.sizes
+    low, high = board.population.rewards.low, board.population.rewards.high
+    about: dict[str, Any] = {
+        "typed": typed,
+        "rewards": (low, high),
+        "waiting": sizes[1] > int(env.observation_space.n),  # type: ignore[attr-defined]
+        "boxed": adapters.get("bins") is not None,
+    }
+    if not own and (paid := _paid_outside(env, sizes[0], low, high)) is not None:
+        raise GridError(
+            f"--env {name}: it pays {paid:g}, and rewards are taken to lie in {low:g}..{high:g}. Say the least and the "
+            "largest with --reward-range LEAST LARGEST"
+        )
     truth = true_model(env, board)
     if truth is not None and truth.horizon != sizes[0]:
         raise GridError(f"--horizon {horizon}: {name} has one of its own, {truth.horizon}. Leave it out.")
     if truth is not None:
-        return Problem(truth, f"simulated on {'itself' if own else 'its own table of transitions'}", typed=typed)
+        return Problem(truth, f"simulated on {'itself' if own else 'its own table of transitions'}", **about)
     H, S, A = sizes
     if S * S * A > MOST_ENTRIES:
         raise GridError(
@@ -112,9 +136,27 @@ def problem_of(
     sentence = (
         f"its model is not known, so that a stand-in of its size takes its place, a random Garnet of {S} states, "
         f"{A} actions and {H} steps, the same at every stage. A Garnet pays everywhere; rewards that are rare or far "
-        "are learned later"
+        f"are learned later. Rewards are taken to lie in {low:g}..{high:g} (--reward-range)"
     )
-    return Problem(Garnet(S, A, H).unwrapped.model, sentence, true=False, typed=typed)  # type: ignore[attr-defined]
+    return Problem(Garnet(S, A, H).unwrapped.model, sentence, true=False, **about)  # type: ignore[attr-defined]
+
+
+def _paid_outside(env: gym.Env[Any, Any], horizon: int, low: float, high: float) -> float | None:
+    """A reward of a simulated user outside the range, if some episodes of random actions find one."""
+    env.action_space.seed(0)
+    steps, begun = 0, time.monotonic()
+    with suppress(Exception), warnings.catch_warnings():  # what else is wrong is said by `train`
+        warnings.simplefilter("ignore")
+        while steps < PROBED and time.monotonic() - begun < 2.0:  # seconds, for slow environments
+            env.reset(seed=steps)
+            for _ in range(horizon):
+                _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+                steps += 1
+                if not low <= float(reward) <= high:
+                    return float(reward)
+                if terminated or truncated:
+                    break
+    return None
 
 
 @lru_cache(maxsize=4)

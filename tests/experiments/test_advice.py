@@ -226,6 +226,47 @@ def test_a_table_of_transitions_is_the_truth_and_an_unknown_model_gets_a_stand_i
     assert "JDP: too large to simulate" in said
 
 
+class Stairs(gym.Env):
+    """Ten steps up, each of which costs."""
+
+    observation_space, action_space = gym.spaces.Discrete(10), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.place = 0
+        return 0, {}
+
+    def step(self, action):
+        self.place = max(0, self.place + (1 if action else -1))
+        return self.place, -1.0 if action else -2.0, self.place == 9, False, {}
+
+
+def test_regret_is_in_the_users_own_units_and_an_added_state_is_explained():
+    stairs = ["--env", f"{__name__}:Stairs", "--horizon", "6", "--users", "200", "--boundary", "jdp", "--runs", "1"]
+    refused = run(*stairs)
+    assert refused.exit_code == 2
+    assert "it pays -" in refused.output
+    assert "--reward-range LEAST LARGEST" in refused.output
+    done = run(*stairs, "--reward-range", "-2", "0")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "S = 11, one of them for episodes that ended early, A = 2" in said
+    assert "Rewards are taken to lie in -2..0 (--reward-range)" in said
+    assert "in rewards from -2 to 0" in said
+    plain, own = (
+        problem_of(f"{__name__}:Stairs", {}, horizon=6, reward_range=between) for between in ((-2.0, 0.0), (-4.0, 0.0))
+    )
+    assert 2.0 * Adviser(plain, 100).lost == pytest.approx(Adviser(own, 100).lost) == 100 * 4.0 * own.never
+
+
+def test_hopeless_bins_are_told_of_policy_gradients():
+    pole = ["--env", "CartPole-v1", "--horizon", "10", "--bins", "2", "--low=-1,-1,-1,-1", "--high", "1,1,1,1"]
+    done = run(*pole, "--users", "300", "--epsilon", "0.1", "--boundary", "jdp", "--runs", "1")
+    said = " ".join(done.stdout.split())
+    assert "Hopeless under every trust model" in said
+    assert "private_rl_gym.make_private learns there by policy gradients: docs/agents/dp-policy-gradient.md" in said
+
+
 def test_time_that_runs_out_is_said():
     adviser = Adviser(river(), 5000, seconds=1e-9)
     assert adviser.reference() is None
@@ -263,7 +304,10 @@ def test_a_busy_machine_takes_longer_and_finds_the_same(monkeypatch):
     [
         (["--env", "RiverSwin"], "Did you mean 'PrivateRL/RiverSwim-v0'?"),
         (["--env", "nowhere_at_all:Two"], "there is no module 'nowhere_at_all'"),
-        (["--env", "CartPole-v1"], "add --bins 8"),
+        (["--env", "CartPole-v1"], "add --bins 8. Without bins, private_rl_gym.make_private learns there"),
+        (["--env", "CliffWalking-v1", "--horizon", "9"], "it pays -1, and rewards are taken to lie in 0..1"),
+        (["--env", "private_rl_gym.envs:RiverSwin"], "Its environments: "),
+        (["--env", "private_rl_gym.envs:RiverSwin"], "RiverSwim"),
         (["--env", "CartPole-v1", "--bins", "20", "--low=-1,-1,-1,-1", "--high", "1,1,1,1"], "too many to simulate"),
         (["--env", "Blackjack-v1"], "Here: --horizon STEPS"),
         (["--env", "HardBandit", "--horizon", "4"], "has no option 'horizon'"),
