@@ -258,6 +258,8 @@ def _write(report: Report, out: Path) -> Path:
 def _print(report: Report, folder: Path) -> None:
     console = screen()
     console.print(f"Claim: {report.claim}", highlight=False, soft_wrap=True)
+    for line in report.scene.sentences:
+        console.print(line, highlight=False, soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("attack", no_wrap=True)
     for name in ("claimed", "at least", "if Gaussian"):

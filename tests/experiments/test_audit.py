@@ -285,7 +285,8 @@ def test_nothing_of_a_user_is_in_a_report():
     report = audit(AuditConfig(jdp(), runs=200))
     said = json.dumps(report.to_dict()) + repr(report.config) + report.verdict
     assert "tape" not in said
-    assert set(report.to_dict()) == {"config", "claim", "bound", "broken", "verdict", "attacks", "seconds", "versions"}
+    parts = {"config", "claim", "scene", "bound", "broken", "verdict", "attacks", "seconds", "versions"}
+    assert set(report.to_dict()) == parts
 
 
 # Targets of somebody's own -------------------------------------------------------------------------------------------
@@ -583,6 +584,11 @@ def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
     assert done.exit_code == 0, done.output
     for said in (
         "Claim: (1.0, 1e-06)-JDP",
+        "Mechanism: batched sums of counts with laplace noise",
+        "Seen: 4 users, 1 step, 4 releases. In one world user 1 goes through states",
+        "Not seen: noise that changes after the last user",
+        "With 50,000 users it would be matrix-factorization sums with gaussian noise",
+        "--set boundary.counting=matrix-factorization",
         "white box, one release",
         "Not broken",
         "The figure:",
@@ -601,6 +607,21 @@ def test_the_command_says_claim_bound_and_verdict_and_draws(tmp_path):
     again = typed("--config", str(folder / "report.json"), "--out", str(tmp_path), "--json")
     told = json.loads(again.output)
     assert (told["attacks"], told["claim"], told["config"]) == (report["attacks"], report["claim"], report["config"])
+
+
+def said(**options):
+    return audit(AuditConfig(runs=200, attacks=("one-release",), **options)).scene.sentences
+
+
+def test_an_audit_says_what_it_attacked_and_what_it_did_not_see():
+    """The mechanism of a deployment is named where it is another one, and its option audits that."""
+    assert not any("50,000" in line for line in said(boundary=jdp(counting="matrix-factorization")))
+    assert said(boundary=jdp())[-1].endswith("by --set boundary.counting=matrix-factorization.")
+    assert not any("50,000" in line for line in said(boundary=ldp()))
+    assert said(boundary=ldp())[-1] == "Not seen: noise that changes after the last user who was audited."
+    assert any("stays and is paid at every step" in line for line in said(statistic="gradient"))
+    several = audit(AuditConfig(runs=200, attacks=("one-release", "stream"))).scene
+    assert len(several.mechanisms) == 2  # for one user, and for four
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@
 * ``mechanisms``, ``learners``, ``coins`` - attacks on boundaries, on agents, and on a single run
 * ``gradients`` - attacks on sums of gradients; ``canaries`` - their users
 * ``doors`` - requests that a sound boundary refuses
-* ``audit`` - runs attacks and judges them; ``report`` - claim, bounds, verdict
+* ``audit`` - runs attacks and judges them; ``report`` - claim, bounds, verdict; ``scene`` - what was seen
 * ``everything`` - audits of all boundaries, mechanisms and calibrations
 
 The mathematics is in :mod:`private_rl_gym.privacy.audit`.

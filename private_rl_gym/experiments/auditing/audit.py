@@ -32,6 +32,7 @@ from private_rl_gym.experiments.auditing.gradients import CROWD, GradientSums
 from private_rl_gym.experiments.auditing.learners import OthersActions, Perturbed
 from private_rl_gym.experiments.auditing.mechanisms import FAILED, RandomizedSteps, Releases
 from private_rl_gym.experiments.auditing.report import Report, Result
+from private_rl_gym.experiments.auditing.scene import scene_of
 from private_rl_gym.experiments.auditing.users import Game, board_of
 from private_rl_gym.experiments.config import digest
 from private_rl_gym.experiments.engines import Engine, InProcess
@@ -242,7 +243,8 @@ def audit(
         delta = here.guarantee.delta if math.isfinite(here.guarantee.epsilon) else 0.0
         judged = judge(worlds[0], worlds[1], here.scores, delta=delta, failure=failure, gaussian=here.gaussian)
         results.append(_result(attack, here.guarantee, judged))
-    return Report(config, tuple(results), time.perf_counter() - start)
+    scene = scene_of(config, [(result.title, result.claim) for result in results], games.values())
+    return Report(config, tuple(results), time.perf_counter() - start, scene)
 
 
 def _first(rows: tuple[int, Any]) -> int:

@@ -8,10 +8,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONG", "OTHER", "RICH", "SHORT", "Canaries", "canaries"]
+__all__ = ["LONG", "OTHER", "RICH", "SHORT", "TOLD", "Canaries", "canaries"]
 
 LONG, SHORT, RICH, OTHER = 1, 2, 3, 4
 """Seeds of users: paid at every step, paid less than nothing once, paid a million once; and whoever is beside her."""
+
+TOLD = {LONG: "stays and is paid at every step", SHORT: "leaves at once and pays 1", RICH: "leaves at once with 1e6"}
+"""The users who may differ, as the end of a sentence."""
 
 STAY = 6
 """Number of steps of the user who stays, at least."""

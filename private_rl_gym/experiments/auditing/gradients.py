@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.experiments.auditing.canaries import LONG, OTHER, RICH, SHORT
+from private_rl_gym.experiments.auditing.canaries import LONG, OTHER, RICH, SHORT, TOLD
 from private_rl_gym.experiments.auditing.learners import AsItIs
 from private_rl_gym.experiments.auditing.mechanisms import FAILED, MANY
 from private_rl_gym.experiments.auditing.users import PROBE, Maker, board_of, guarantee_of, seed_of
@@ -96,6 +96,8 @@ class GradientSums:
         if farthest == 0.0:
             raise GridError(f"{kind}: users who are asked this differ in nothing that they report. Take other attacks.")
         self._prepare(board)
+        here, there = (TOLD[user] for user in self._pair)
+        self.view = (stages, users, len(self._sizes), f"user 1 {here}, and in the other she {there}")
 
     @property
     def chosen(self) -> tuple[bytes, bytes]:

@@ -104,6 +104,8 @@ class Releases:
             later = [int(start) for start in np.cumsum(batches)[:-1] if start > self._users.place]
             self._pair = replace(self._pair, again=tuple(later[: self.guarantee.visits - 1]))
         self._prepare(board, batches)
+        told = self._users.told(self._policy, self._pair)
+        self.view = (self._users.horizon, users, len(batches), told)
 
     def _prepare(self, board: Any, batches: list[int]) -> None:
         """Choose the numbers to examine, and the scores that judge them."""
@@ -224,6 +226,7 @@ class RandomizedSteps:
             return float((first.states != second.states).sum() + (first.rewards != second.rewards).sum())
 
         self._pair = neighbours(kind, users.tables, distance, users.rng, users=1, place=0)
+        self.view = (H, 1, 0, users.told(self._policy, self._pair))
         self.scores: Sequence[Score] = [NaiveBayes(), LinearDiscriminant(), LastDigits()]
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import private_rl_gym
 from private_rl_gym.experiments.auditing.config import AuditConfig
+from private_rl_gym.experiments.auditing.scene import Scene
 from private_rl_gym.privacy.audit.judging import Finding
 from private_rl_gym.privacy.guarantee import Guarantee
 
@@ -83,11 +84,13 @@ class Report:
         config: The stack and the attacks.
         results: One for each attack, each held against the claim about what the attack saw.
         seconds: Duration of the audit.
+        scene: The mechanism, the users and the releases that were seen.
     """
 
     config: AuditConfig
     results: tuple[Result, ...]
     seconds: float
+    scene: Scene
 
     @property
     def worst(self) -> Result:
@@ -135,6 +138,7 @@ class Report:
         return {
             "config": self.config.to_dict(),
             "claim": self.claim.to_dict(),
+            "scene": self.scene.to_dict(),
             "bound": self.bound,
             "broken": self.broken,
             "verdict": self.verdict,

@@ -38,6 +38,9 @@ __all__ = [
     "two_rooms",
 ]
 
+MOST_TOLD = 8
+"""Number of states that are told of a path."""
+
 PROBE = 2
 """A third world, in which a stack is examined before the runs."""
 
@@ -169,6 +172,17 @@ class Users:
     def trajectories(self, policy: Policy, tapes: NDArray[np.float64]) -> Trajectories:
         """The trajectories of these users."""
         return rollout(self.tables, policy, tapes)
+
+    def told(self, policy: Policy, pair: Neighbours) -> str:
+        """The two users who make the difference between both worlds, as the end of a sentence."""
+        both = self.trajectories(policy, np.stack([pair.tapes[pair.place], pair.other]))
+        paths = [[str(state) for state in states[:MOST_TOLD]] for states in both.states]
+        dots = " ..." if both.states.shape[1] > MOST_TOLD else ""
+        said = [
+            f"through states {' '.join(path)}{dots}, paid {paid:g}"
+            for path, paid in zip(paths, both.rewards.sum(axis=1), strict=True)
+        ]
+        return f"user {pair.place + 1} goes {said[0]}, and in the other {said[1]}"
 
     def vectors(self, statistic: Statistic, policy: Policy, tapes: NDArray[np.float64]) -> NDArray[np.float64]:
         """The contribution of each user, ``[user, cell]``, without noise and with the same choices."""
