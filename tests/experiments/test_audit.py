@@ -81,6 +81,7 @@ TIGHT = {
     "reports, Gaussian": (ldp(randomizer="gaussian", delta=0.05), {}),
     "moments": (jdp(0.05), {"statistic": "linear", "horizon": 2}),
     "one report, Laplace": (jdp(0.0), {"statistic": "reports", "runs": 8000, "users": 1}),
+    "five reports, Laplace": (jdp(0.0), {"statistic": "reports", "horizon": 5, "users": 1, "runs": 200_000}),  # rare
     "five reports, Gaussian": (jdp(0.05), {"statistic": "reports", "horizon": 5, "users": 1}),
     "shuffled bits": (Choice("sdp", {"epsilon": 1.0, "delta": 0.05}), {}),
 }
