@@ -72,7 +72,7 @@ def draw_audits(app):
     figure, parts = new_panels(["", ""], 2, (4.6, 4.2))
     bounds = []
     for axes, target, title in (
-        (parts[0], None, "JDPBillboard: not broken"),
+        (parts[0], None, "JDPBillboard: nothing found"),
         (parts[1], "private_rl_gym.experiments.broken:FreshNoise", "fresh noise for every release: broken"),
     ):
         claim = Choice("jdp", {"epsilon": 1.0, "delta": 0.0})

@@ -131,7 +131,11 @@ class Report:
                 f"{worst.bound:.3f} at best, and {epsilon} is claimed."
             )
         trusting = "" if worst.proved else ", if its noise is Gaussian as it says"
-        return f"Not broken: {confidence}, epsilon is at least {worst.bound:.3f}{trusting}, and {epsilon} is claimed."
+        tried = "this attack shows" if len(self.results) == 1 else f"these {len(self.results)} attacks show"
+        return (
+            f"Nothing found (which is no proof): {confidence}, {tried} epsilon >= {worst.bound:.3f} at delta = "
+            f"{worst.claim.delta:g}{trusting}, of {worst.claim.mechanism}; {epsilon} is claimed."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Configuration, claim, bounds, verdict and versions as a dictionary, for JSON."""
