@@ -209,6 +209,11 @@ class JDPBillboard(Boundary):
         """Choose the most accurate of the allowed mechanisms, and the scale of noise for its guarantee."""
         (epsilon, delta), paper = self._budget, self._paper
         self.statistic = self._summed(statistic)
+        if not math.isfinite(self.statistic.l1):
+            raise ValueError(
+                "What users report here has no largest size, so that no noise on sums of it makes a promise: take the "
+                "LDPUserSide alone, whose promise is stronger, or the JDPBillboard without it."
+            )
         apart = apart or about_gradients(statistic)
         reports = isinstance(self.statistic, Reports)
         self._batches_by_most = np.zeros(self.statistic.horizon if reports else 0, dtype=np.int64)

@@ -20,6 +20,7 @@ from gymnasium.wrappers import (
 )
 
 from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.planning.network import Layers
 from private_rl_gym.privacy.central import exact
 from private_rl_gym.privacy.guarantee import Guarantee, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
@@ -1073,3 +1074,10 @@ def test_warnings_about_a_user_stay_inside(make):
             for _ in range(4):
                 board.step(0)
     assert not [str(one.message) for one in heard if "paid" in str(one.message)]
+
+
+def test_sums_of_directions_get_no_more_noise():
+    """Their reports have no largest size: a billboard around them could promise nothing."""
+    users = LDPUserSide(gym.make("CartPole-v1", max_episode_steps=5), 4.0, users=10, statistic=Layers((4,)))
+    with pytest.raises(ValueError, match="has no largest size"):
+        JDPBillboard(users, 1.0, 1e-6, users=10)
