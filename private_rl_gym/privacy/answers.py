@@ -12,17 +12,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_BUDGET", "RandomizedNumber", "one_of", "randomized_number"]
+__all__ = ["LARGEST_BUDGET", "RandomizedNumber", "check_values", "one_of", "randomized_number"]
 
 LARGEST_BUDGET = 30.0
 """The largest budget of one answer: beyond it, flips are rarer than double precision can draw. Less is spent then."""
 
+MOST_VALUES = 2**20
+"""The largest number of values that an answer may have: of more, doubles do not draw each as often as the others."""
+
 FINE = 33
 """Levels of a number where the budget is large enough for more than two."""
+
+
+def check_values(sizes: Any) -> None:
+    """Refuse entries with so many values that answers about them would not all be drawn alike."""
+    most = int(np.max(sizes, initial=1))
+    if most > MOST_VALUES:
+        raise ValueError(
+            f"An observation here has an entry with {most:,} values, and answers are drawn among {MOST_VALUES:,} at "
+            "most: put it into bins, or divide it into entries of fewer values."
+        )
 
 
 def one_of(
@@ -36,6 +50,7 @@ def one_of(
         budget: Of each entry.
         uniforms: ``[2, entry]``.
     """
+    check_values(sizes)
     keep = 1.0 / (1.0 + (sizes - 1.0) * math.exp(-min(budget, LARGEST_BUDGET)))
     others = (uniforms[1] * (sizes - 1)).astype(np.int64)
     others += others >= true

@@ -182,6 +182,8 @@ class Objective(Ask):
             raise ValueError(f"shares are {shares}: {SHARES} numbers, 0 or more, whose squares add up to at most 1.")
         steps = positive_integer(self.local_steps, "local_steps", "steps")
         critic = read_only(as_array(np.zeros(0) if self.critic is None else self.critic, "critic"))
+        if critic.ndim != 1:
+            raise ValueError(f"critic has shape {critic.shape}: give one row of parameters.")
         return Objective(baseline, shares=shares, local_steps=steps, critic=critic, **numbers)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

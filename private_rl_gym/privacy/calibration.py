@@ -165,6 +165,7 @@ def calibrate(
         scale = statistic.paper_scale(noise.sensitivity, epsilon, delta)
         if noise.law == "gaussian":
             return scale, gaussian_epsilon(delta, statistic.l2 * noise.sensitivity / scale), delta
+        scale = max(scale, statistic.grid_range[1] / LARGEST_RATE)
         return scale, statistic.l1 * noise.sensitivity / scale, 0.0
     if noise.law == "gaussian":
         return statistic.l2 * noise.returning(visits) / gaussian_mu(epsilon, delta), epsilon, delta

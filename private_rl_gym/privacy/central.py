@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.privacy.counting import ContinualNoise
 from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError, LaplaceError, NoError
-from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource, widths_of
 from private_rl_gym.privacy.statistics import Noise, check_scale
 
 __all__ = ["CentralNoise", "exact", "law_of", "sum_of"]
@@ -60,6 +60,7 @@ class CentralNoise:
         check_scale(scale, float(grid.min()))
         self.counting, self.scale, self.grid, self.source = counting, scale, grid, source
         self._units, self._ones = scale / grid, np.ones(len(grid))
+        self._widths = widths_of(self._units) if counting.law == "gaussian" else None
         self._whole = True
 
     def check(self) -> None:
@@ -87,8 +88,10 @@ class CentralNoise:
         out = sums.astype(np.float64)
         for number in range(releases):
             noise = counting.advance(self.source, self._units)
+            spread = 0.0 if self._widths is None else self.source.smooth(self._widths)
             if counting.apart or number == releases - 1:  # every batch is rounded by itself
                 _add_rounded(noise, self._units if counting.law == "gaussian" else self._ones, out)
+                out += spread
         out *= self.grid
         self._whole = True
         return out

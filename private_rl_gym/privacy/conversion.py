@@ -14,6 +14,9 @@ import numpy as np
 __all__ = ["check_budget", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "laplace_scale", "pure_delta"]
 
 
+LEAST_DELTA = 1e-20
+"""The least delta above 0: events that are rarer than this are none of those that noise in double precision has."""
+
 SMALLEST = 1e-9
 """The smallest epsilon: below it noise is too large for double precision, and for releases to be of any use."""
 
@@ -31,6 +34,11 @@ def check_budget(epsilon: float, delta: float) -> None:
         raise ValueError(f"epsilon is {epsilon}: below {SMALLEST:g} the noise is too large to be drawn faithfully.")
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta is {delta}: it must lie in [0, 1), and should be far below one over the users.")
+    if 0.0 < delta < LEAST_DELTA:
+        raise ValueError(
+            f"delta is {delta}: noise in double precision has no events as rare as that. Give {LEAST_DELTA:g} or more, "
+            "or 0 for a pure promise."
+        )
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -83,6 +91,9 @@ def _last_below(rising: Callable[[float], float], level: float) -> float:
             high = middle
 
 
+LOST = 1e-15
+"""Probability that sums in double precision may lose, which counts against a delta."""
+
 LARGEST_RATE = 30.0
 """Largest ratio of grid to scale: beyond it, geometric noise is zero but for events too rare for double precision."""
 
@@ -106,7 +117,7 @@ def laplace_scale(
     Proof: docs/proofs/composition.md.
     """
     scale, spent = l1 * times / epsilon, 0.0
-    if delta > 0.0:
+    if delta > LOST:
         composed = _composed_scale(tuple(parts), times, epsilon, delta)
         if composed < scale:
             scale, spent = composed, delta
@@ -133,7 +144,8 @@ def pure_delta(epsilon: float, budgets: Sequence[tuple[int, float]]) -> float:
 
     step = min(budget for _, budget in budgets)
     if step <= 0.0:
-        return pure_delta(epsilon, [pair for pair in budgets if pair[1] > 0.0]) if len(budgets) > 1 else 0.0
+        some = [pair for pair in budgets if pair[1] > 0.0]
+        return pure_delta(epsilon, some) if some else 0.0
     chances, lowest = np.ones(1), 0
     for count, budget in budgets:
         each = math.ceil(budget / step * (1.0 - 1e-12))
@@ -143,5 +155,5 @@ def pure_delta(epsilon: float, budgets: Sequence[tuple[int, float]]) -> float:
     losses = step * (lowest + np.arange(len(chances)))
     beyond = losses > epsilon
     # Mass that rounding has lost in convolutions counts in full.
-    lost = max(0.0, 1.0 - float(chances.sum())) + 1e-15
+    lost = max(0.0, 1.0 - float(chances.sum())) + LOST
     return float(-(chances[beyond] * np.expm1(epsilon - losses[beyond])).sum()) * (1.0 + 1e-9) + lost

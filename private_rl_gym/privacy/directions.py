@@ -25,7 +25,7 @@ from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.conversion import check_budget, gaussian_mu
 from private_rl_gym.privacy.errors import CombinedError, ErrorLaw, GaussianError
 from private_rl_gym.privacy.gradients import GRID, Gradients
-from private_rl_gym.privacy.noise import Noises, NoiseSource, RandomAnswers, round_to_grid
+from private_rl_gym.privacy.noise import Noises, NoiseSource, RandomAnswers, round_to_grid, widths_of
 from private_rl_gym.privacy.randomizers import AdditiveReports
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Noise, Statistic, check_scale
@@ -142,6 +142,7 @@ class DirectionReports(Statistic):
         check_scale(1.0 / self.cap.pull, GRID)
         self.horizon, self.n_states, self.n_actions = exact.horizon, exact.n_states, exact.n_actions
         self.cells, self.title, self.asks = exact.cells, exact.title, exact.asks
+        self._widths = widths_of(np.full(self.cells, 1.0 / (self.cap.pull * GRID)))
         self.l1 = self.l2 = math.inf  # reports are not bounded: no noise is made for sums of them
         self.parts = ()
         self.looks = self.cap.looks
@@ -193,7 +194,10 @@ class DirectionReports(Statistic):
         way = vector / np.linalg.norm(vector) if norm > 0.0 else np.full(self.cells, self.cells**-0.5)
         way = way if sign < (1.0 + norm) / 2.0 else -way
         drawn += (self.cap.along(*along) - drawn @ way) * way
-        return np.asarray(round_to_grid(drawn / (self.cap.pull * GRID)), dtype=np.int64)
+        told = round_to_grid(drawn / (self.cap.pull * GRID))
+        if self._widths is not None:
+            told += source.smooth(self._widths)
+        return np.asarray(told, dtype=np.int64)
 
     def own_noise(self, users: int) -> float:
         """Standard deviation of an entry of a sum, at most, as a root mean square over all entries."""

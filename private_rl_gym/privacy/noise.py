@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from private_rl_gym.lazy import install
 
-__all__ = ["AdditiveNoise", "NoiseBitsOfBatches", "NoiseSource", "Noises", "RandomAnswers", "round_to_grid"]
+__all__ = [
+    "AdditiveNoise",
+    "NoiseBitsOfBatches",
+    "NoiseSource",
+    "Noises",
+    "RandomAnswers",
+    "round_to_grid",
+    "widths_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +123,14 @@ class NoiseSource:
             np.floor(numbers, out=numbers)
         np.subtract(out, spare, out=out)
 
+    def smooth(self, widths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Whole numbers, uniform on these ``widths_of`` normals, to be added to normals that were rounded.
+
+        A normal in double precision is one of some 2^60 numbers. Rounded to a fine grid, a cell gets a few more or
+        fewer of them than its neighbours; spread over so many cells, all get alike. Proof: docs/proofs/gaussian.md.
+        """
+        return np.floor(self.generator.random(len(widths)) * widths) - np.floor(0.5 * widths)
+
     def uniform(self, size: int) -> NDArray[np.float64]:
         """Uniforms in [0, 1)."""
         return self.generator.random(size)
@@ -134,6 +150,18 @@ class NoiseSource:
     def __repr__(self) -> str:
         kind = "secure" if self.secure else "seeded" if self.seeded else "seeded by the operating system"
         return f"NoiseSource({kind})"
+
+
+FINE = 2.0**28
+"""Steps of a grid in a deviation, up to which its cells are hit by as many doubles as one another, but for 1e-7."""
+
+
+def widths_of(units: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Powers of two, 2^-13 of these deviations of normals (in steps of a grid) or less: their variance is 1e-9 of it.
+
+    None where all grids are coarse enough without.
+    """
+    return np.exp2(np.floor(np.log2(units)) - 13.0) if units.max() > FINE else None
 
 
 def round_to_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.simulate import Trajectories
 from private_rl_gym.privacy.amplification import LARGEST_LOCAL, Looks
 from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.conversion import check_budget, gaussian_mu, laplace_scale, pure_delta
+from private_rl_gym.privacy.conversion import LARGEST_RATE, check_budget, gaussian_mu, laplace_scale, pure_delta
 from private_rl_gym.privacy.errors import (
     BoundedError,
     CombinedError,
@@ -32,7 +32,7 @@ from private_rl_gym.privacy.errors import (
     LaplaceError,
     NoError,
 )
-from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource, RandomAnswers, round_to_grid
+from private_rl_gym.privacy.noise import AdditiveNoise, Noises, NoiseSource, RandomAnswers, round_to_grid, widths_of
 from private_rl_gym.privacy.pooled import PooledCounts
 from private_rl_gym.privacy.release import Published
 from private_rl_gym.privacy.statistics import Counts, Noise, Statistic, TabularCounts, TabularStatistic, check_scale
@@ -100,6 +100,10 @@ class AdditiveReports(Statistic):
     def _units(self) -> NDArray[np.float64]:
         return self.scale / self.grid
 
+    @cached_property
+    def _widths(self) -> NDArray[np.float64] | None:
+        return widths_of(self._units)
+
     def _collect(
         self, users: Trajectories, sums: NDArray[np.int64], source: NoiseSource | None, ask: Ask | None
     ) -> None:
@@ -119,6 +123,8 @@ class AdditiveReports(Statistic):
             else:
                 source.gaussian(noise)
                 noise = round_to_grid(noise * self._units)
+                if self._widths is not None:
+                    noise += source.smooth(self._widths)
             sums += noise.astype(np.int64)
 
     def sums(self, vector: NDArray[np.float64], users: int) -> dict[str, NDArray[np.float64]]:
@@ -361,7 +367,7 @@ def randomizer(
         )
     if name == "laplace":
         if paper:
-            scale = exact.paper_scale(1.0, epsilon, delta)
+            scale = max(exact.paper_scale(1.0, epsilon, delta), exact.grid_range[1] / LARGEST_RATE)
             spent = exact.l1 / scale, 0.0
         else:
             scale, *rest = laplace_scale(exact.parts, exact.l1, 1, epsilon, delta, exact.grid_range[1])

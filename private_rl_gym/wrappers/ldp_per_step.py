@@ -13,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.privacy.answers import one_of
+from private_rl_gym.privacy.answers import check_values, one_of
 from private_rl_gym.privacy.conversion import check_budget
 from private_rl_gym.privacy.guarantee import Covers, Guarantee, Ledger, TrustModel
 from private_rl_gym.privacy.noise import NoiseSource
@@ -106,6 +106,8 @@ class LDPPerStep(Sealed, gym.utils.RecordConstructorArgs):
             if self._entries is None
             else StepUsers(env, horizon, reward_range, self._entries)
         )
+        if self._entries is None:
+            check_values(self.population.n_states)
         self._epsilon = float(epsilon)
         entries = 1 if self._entries is None else self._entries.entries
         self.budgets = StepBudgets.of(

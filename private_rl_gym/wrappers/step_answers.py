@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from private_rl_gym.privacy.answers import one_of, randomized_number
+from private_rl_gym.privacy.answers import check_values, one_of, randomized_number
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers.population import Population
 
@@ -116,6 +116,7 @@ class Digits:
         else:
             self._sizes = np.full(math.prod(space.shape), 2, dtype=np.int64)
             self._start = np.zeros_like(self._sizes)
+        check_values(self._sizes)
         self.entries = len(self._sizes)
 
     def row(self, observation: Any) -> NDArray[Any]:
