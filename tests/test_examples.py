@@ -16,7 +16,7 @@ FEW: dict[str, tuple[list[str], str]] = {
     "audit_own_mechanism": (["--runs", "600"], r"Sound: claims[\s\S]*Nothing found[\s\S]*Halved: claims[\s\S]*BROKEN"),
     "flagship_riverswim": (["--users", "1000"], r"1,000 users: the policy is worth \d.*\n[\s\S]*\(1\.0, 1e-06\)-JDP"),
     "own_agent": (["--users", "1000"], r"<EpsilonGreedy: beta=0\.05, explore=0\.1; 8000 steps[\s\S]*<DPUCBVI"),
-    "own_environment": (["--users", "500"], r"env = FlattenSpaces\(env\)[\s\S]*for whom the agent chooses +\d"),
+    "own_environment": (["--users", "500"], r"env = [a-z_.]*FlattenSpaces\(env\)[\s\S]*for whom the agent chooses +\d"),
     "ppo_per_step": (["--users", "200"], r"\(30\.0, 0\)-LDP[\s\S]*PPO, private +\d"),
     "private_cohort": (["--users", "1000"], r"joint differential privacy[\s\S]*the private policy +\d"),
     "sweep_two_processes": (["--users", "100", "--seeds", "1"], r"0 of 5 cells run, 5 were there[\s\S]*\| regret \|"),
