@@ -309,6 +309,8 @@ def ids_of(column: Any) -> Any:
     if pa.types.is_floating(column.type):
         column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if len(column.chunks) > 1:  # older versions of Arrow lose their place in slices
+            column = pa.chunked_array([column.combine_chunks()])
         column = pc.if_else(pc.equal(pc.utf8_trim_whitespace(column), ""), pa.scalar(None, column.type), column)
     return column
 

@@ -309,6 +309,7 @@ def test_a_text_is_never_an_error():
     assert "inside a JDPBillboard" in repr(inner)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # RecordVideo's, in Gymnasium 1.2
 def test_who_records_videos_outside_is_told_to_record_inside():
     board = jdp(river(render_mode="rgb_array"))
     with (
