@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 OTHERS = "parameters were set: whoever they were learned from is not covered"
-"""What a guarantee says of parameters that came without one."""
+"""The note in a guarantee about parameters that came without one."""
 
 
 class Agent(ABC):

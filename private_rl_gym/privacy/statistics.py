@@ -92,7 +92,7 @@ class Statistic(ABC):
     l1: float
     l2: float
     looks: Looks | None = None
-    """What is known of reports beyond their epsilon, where users randomize their vectors; it amplifies shuffling."""
+    """The knowledge of reports beyond their epsilon, where users randomize their vectors; it amplifies shuffling."""
     gain: float = 1.0
     """The factor by which noise on a cell is larger in the sums that are made of it, where users randomize vectors."""
 
