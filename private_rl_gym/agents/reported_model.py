@@ -220,11 +220,6 @@ class ReportedModel:
         """The estimate of all stages together."""
         return self.levels[0]
 
-    @property
-    def stationary(self) -> bool:
-        """Whether all stages are known to be alike."""
-        return len(self.levels) == 1
-
     def updated(self, past: Sequence[Asked]) -> ReportedModel:
         """The model of all batches, each weighted by the reports that the model itself expects of it."""
         release, initial = past[0].release, _starts(past, len(self.initial))
@@ -247,7 +242,7 @@ class ReportedModel:
     def _pooled(self, batch: Asked) -> _Said:
         """The word of a batch without stages: its reports stand at the first stage, or there are no stages."""
         reports = batch.release.reports
-        first = reports[None] if self.stationary else reports[:1]
+        first = reports[:1] if reports.ndim > 4 else reports[None]
         return _Said(first, self.reports(batch.runs, batch.ask)[None], batch.noise)
 
     def _by_stage(self, batch: Asked) -> _Said:

@@ -6,7 +6,7 @@ import pytest
 
 from private_rl_gym.agents import FrugalUCBVI
 from private_rl_gym.agents.reported_model import PRIOR, Asked, Estimate, ReportedModel
-from private_rl_gym.envs import TabularEnv, TabularModel
+from private_rl_gym.envs import Garnet, TabularEnv, TabularModel
 from private_rl_gym.experiments.regret import learn_with_regret, stretches
 from private_rl_gym.privacy import NoiseSource
 from private_rl_gym.privacy.asks import Wanted
@@ -41,6 +41,16 @@ def learned(env, epsilon=1.0, users=20_000, seed=0, **options):
     return learn_with_regret(agent, users)[-1] / (users * blind), agent
 
 
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("sizes", [(2, 2, 1), (1, 3, 1), (2, 1, 3), (1, 2, 2)], ids=str)
+def test_the_smallest_problems_are_learned_too(sizes, stationary):
+    n_states, n_actions, horizon = sizes
+    env = Garnet(n_states, n_actions, horizon, branching=min(2, n_states))
+    agent = FrugalUCBVI("TabularPolicy", OpenBillboard(env, 400), seed=0, stationary=stationary)
+    agent.learn(400 * horizon)
+    assert env.model.value_of(agent.best_policy()) == pytest.approx(env.model.optimal_value(), abs=0.05)
+
+
 # Learning ------------------------------------------------------------------------------------------------------------
 
 
@@ -48,7 +58,7 @@ def learned(env, epsilon=1.0, users=20_000, seed=0, **options):
 def test_it_learns_at_epsilon_1():
     share, agent = learned(river())
     assert share < 0.15
-    assert agent.model.stationary
+    assert len(agent.model.levels) == 1
 
 
 @pytest.mark.slow
