@@ -22,6 +22,8 @@ CAPTIONS = {
     "share": "Reward of a user as a share of the best possible, against users: mean over seeds, with the range.",
     "frontier": "Final regret against the epsilon that is really promised, a panel for each problem and trust model. "
     "Bars are one standard error; the table says how many seeds each has.",
+    "glance": "Reward of all users as a share of the best possible, on one problem. Of other agents the best at each "
+    "epsilon is drawn; those told that steps are alike count them together.",
     "mistakes": "Users whose policy was a mistake, against the epsilon that is really promised.",
     "noise": "Standard deviation of the noise in one released sum, over time.",
 }

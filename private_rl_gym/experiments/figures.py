@@ -24,6 +24,7 @@ from private_rl_gym.experiments.finding import (
     finding_of_shares,
 )
 from private_rl_gym.experiments.frontier import frontier_figure, problem_of
+from private_rl_gym.experiments.glance import glance_figure
 from private_rl_gym.experiments.grid import Grid
 from private_rl_gym.experiments.looks import hides, looks
 from private_rl_gym.experiments.summary import Curve
@@ -305,7 +306,8 @@ def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
     """All figures of a grid by name, the main figure first."""
     title = _subtitle(grid, curves)
     if grid.figure.get("main") == "frontier":  # the others would have a hundred curves each
-        return {"frontier": say(frontier_figure(curves, title), finding_at_equal_epsilon(curves))}
+        frontier = say(frontier_figure(curves, title), finding_at_equal_epsilon(curves))
+        return {"frontier": frontier, "glance": glance_figure(curves, title)}
     lost, returned = _by_measure(curves)
     figures = {}
     if lost and grid.figure.get("main") == "share":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "FLAGSHIP",
     "FRONTIER",
     "HEADER",
     "agent_of",
@@ -23,6 +24,7 @@ __all__ = [
     "knowledge_of",
     "layout_of",
     "problem_of",
+    "role_of",
     "rows",
 ]
 
@@ -155,7 +157,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
         here = [curve for curve in curves if problem_of(curve) == problem]
         for name, line in _lines(c for c in here if hides(c) and c.config["boundary"]["name"] == trust).items():
             agent = str(line[0].config["agent"]["name"])
-            look: dict[str, Any] = {**ROLES[_role(line[0])], "ms": 4, "capsize": 2, "elinewidth": 0.8}
+            look: dict[str, Any] = {**ROLES[role_of(line[0])], "ms": 4, "capsize": 2, "elinewidth": 0.8}
             look |= {"marker": marker.get(agent, "o"), "color": AGENT_COLORS.get(agent, INK)}
             errors = [c.regret[:, -1].std(ddof=1) / math.sqrt(c.seeds) if c.seeds > 1 else 0.0 for c in line]
             lines[name] = axes.errorbar([c.epsilon for c in line], [c.mean[-1] for c in line], errors, **look)
@@ -182,7 +184,8 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     return figure
 
 
-def _role(curve: Curve) -> str:
+def role_of(curve: Curve) -> str:
+    """The kind of line that a curve has in the figure: a key of ``ROLES``."""
     if curve.config["agent"]["name"] == FLAGSHIP:
         return "flagship" if knowledge_of(curve) == "stationary" else "untold"
     if knowledge_of(curve) == "stationary":
