@@ -31,7 +31,9 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "show-inheritance": True, "no-value": True}
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
+autodoc_preserve_defaults = True
 copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
@@ -41,10 +43,21 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
 
+COLON = "\ue000"  # in place of a colon that napoleon would take for the end of a type
+
+
 def setup(app):
-    app.connect("autodoc-process-docstring", link_proofs)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", link_proofs, priority=600)
+
+
+def keep_colons(_app, what, _name, _obj, _options, lines):
+    """The first line of an attribute is a sentence, colons included."""
+    if what in ("attribute", "data", "property") and lines:
+        lines[0] = re.sub(r"(?<!:):(?!:)", COLON, lines[0])
 
 
 def link_proofs(_app, _what, _name, _obj, _options, lines):
-    """Files of proofs that docstrings name become links to their pages."""
+    """Colons come back, and files of proofs that docstrings name become links to their pages."""
+    lines[:] = [line.replace(COLON, ":") for line in lines]
     lines[:] = [re.sub(r"(?<!`)docs/proofs/([a-z-]+)\.md", r":doc:`\1 </proofs/\1>`", line) for line in lines]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "INK",
     "finish",
     "in_lines",
+    "in_the_dark",
     "label_ends",
     "look_of",
     "new_axes",
@@ -37,7 +39,10 @@ __all__ = [
 FORMATS = ("png", "svg", "pdf")
 INK, FAINT, PAPER = "#1b1b1b", "#767676", "#ffffff"
 DARK = {INK: "#e6e6e6", FAINT: "#9d9d9d", PAPER: "#131416"}
-"""Colours that take the place of these on a dark page; all others are seen on both."""
+"""Colours that take the place of these on a dark page; all others become lighter."""
+
+LIGHTER = 0.35
+"""Share of white in a colour on a dark page."""
 
 COLORS = (INK, "#1f77c0", "#d55e00", "#009e73", "#c2569b", "#8b6ad8", "#a8791c", "#0f95a8")
 STYLES = ("-", "--", ":", "-.")
@@ -121,7 +126,7 @@ def _reveal(axes: Any, near: float = 0.012) -> None:
             inside = (below[:, 0] >= max(0.0, above[0, 0])) & (below[:, 0] <= min(1.0, above[-1, 0]))
             apart = np.abs(np.interp(below[inside, 0], above[:, 0], above[:, 1]) - below[inside, 1])
             if len(apart) > 2 and (apart < near).mean() > 0.75:
-                line.set(linewidth=6.0, linestyle="-", alpha=0.5 * (line.get_alpha() or 1.0), zorder=1.5)
+                line.set(linewidth=6.0, linestyle="-", alpha=0.6 * (line.get_alpha() or 1.0), zorder=1.5)
                 break
 
 
@@ -232,6 +237,14 @@ def svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
+def in_the_dark(color: str) -> str:
+    """The colour that takes the place of this one on a dark page."""
+    if color in DARK:
+        return DARK[color]
+    parts = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(part + LIGHTER * (255 - part)):02x}" for part in parts)
+
+
 def _svg(figure: Figure) -> str:
     """A figure as an SVG file, which takes the colours of the page that it is seen on."""
     from matplotlib import rc_context
@@ -241,11 +254,10 @@ def _svg(figure: Figure) -> str:
     out = io.BytesIO()
     with rc_context({"svg.hashsalt": "private_rl_gym", "svg.fonttype": "path"}):
         figure.savefig(out, format="svg", metadata={"Date": None, **title})
-    rules = "".join(
-        f'[style*="{part}: {light}"] {{ {part}: {dark} !important }} '
-        for light, dark in DARK.items()
-        for part in ("fill", "stroke")
-    )
     text = out.getvalue().decode()
+    found = sorted(set(re.findall(r"(fill|stroke): (#[0-9a-f]{6})", text)))
+    rules = "".join(
+        f'[style*="{part}: {color}"] {{ {part}: {in_the_dark(color)} !important }} ' for part, color in found
+    )
     start = text.index(">", text.index("<svg")) + 1
     return f"{text[:start]}\n <style>@media (prefers-color-scheme: dark) {{ {rules}}}</style>{text[start:]}"

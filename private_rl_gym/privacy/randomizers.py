@@ -377,7 +377,7 @@ def randomizer(
         return AdditiveReports(exact, "gaussian", exact.l2 / gaussian_mu(epsilon, delta)), epsilon, delta
     if not isinstance(exact, TabularCounts):
         raise ValueError(  # noqa: TRY004 - no wrong type, but the wrong randomizer
-            f"randomizer={name!r} reports steps as bits, and moments are no bits: take 'gaussian', or 'laplace' where "
+            f"randomizer={name!r} reports steps as bits, and moments are not bits: take 'gaussian', or 'laplace' where "
             "delta is 0."
         )
     return SubsetReports(exact, epsilon, one_step=name == "one-step"), epsilon, 0.0
