@@ -12,6 +12,7 @@ from private_rl_gym.experiments.drawing import label_ends, new_axes
 from private_rl_gym.experiments.engines import InProcess
 from private_rl_gym.experiments.figures import of_grid, share_figure
 from private_rl_gym.experiments.frontier import FRONTIER, frontier_figure
+from private_rl_gym.experiments.glance import glance_figure
 from private_rl_gym.experiments.grid import GridError, grid_of, read_grid
 from private_rl_gym.experiments.store import Store
 from private_rl_gym.experiments.summary import as_csv, summarize
@@ -107,8 +108,9 @@ def test_rows_say_what_is_known_and_what_is_really_promised(drawn):
 
 def test_the_figure_has_a_panel_for_each_problem_and_trust_model(drawn):
     grid, curves, _, paths = drawn
-    assert {path.name for path in paths} == {"frontier.png", "frontier.svg", "frontier.pdf", "report.html"}
-    assert list(of_grid(grid, curves)) == ["frontier"]
+    names = {f"{figure}.{kind}" for figure in ("frontier", "glance") for kind in ("png", "svg", "pdf")}
+    assert {path.name for path in paths} == {*names, "report.html"}
+    assert list(of_grid(grid, curves)) == ["frontier", "glance"]
     figure = frontier_figure(curves, "A title")
     panels = {axes.get_title(): axes for axes in figure.axes}
     assert list(panels) == ["RiverSwim, horizon = 3, JDP", "RiverSwim, horizon = 4, JDP", "Garnet, JDP", "Garnet, LDP"]
@@ -125,6 +127,33 @@ def test_the_figure_has_a_panel_for_each_problem_and_trust_model(drawn):
     }
     places = [list(line[0].get_xdata()) for line in panels["Garnet, JDP"].containers]
     assert sorted(places) == [[1.0]] + [[1.0, 2.0]] * 3  # true epsilons, for the printed ones too
+
+
+def test_at_a_glance_the_best_of_others_stands_beside_the_flagship(drawn):
+    _, curves, *_ = drawn
+    figure = glance_figure(curves, "A title")
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left") == "A title: Garnet"  # the problem with the most trust models
+    assert {text.get_text().replace("\n", " ") for text in axes.texts} == {
+        "FrugalUCBVI",
+        "FrugalUCBVI, told nothing",
+        "FrugalUCBVI, noise at home",
+        "the papers' best, as printed",
+        "not private",
+        "never learning",
+    }
+    here = [curve for curve in curves if curve.config["environment"]["name"] == "PrivateRL/Garnet-v0"]
+    printed = {
+        float(epsilon): max(
+            1.0 - curve.mean[-1] / (60 * curve.optimum)
+            for curve in here
+            if curve.config["boundary"].get("calibration") == "paper" and curve.epsilon == epsilon
+        )
+        for epsilon in (1.0, 2.0)
+    }
+    drawn_lines = [dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in axes.lines]
+    assert any(line == pytest.approx(printed) for line in drawn_lines if set(line) == set(printed))
+    assert "At epsilon = 1, 60 people get" in figure.get_label()
 
 
 def test_shares_of_the_best_possible_are_drawn_with_names_at_the_ends(drawn):
