@@ -19,6 +19,7 @@ from private_rl_gym.agents.acting import Actor
 from private_rl_gym.agents.inputs import single_env, users_of
 from private_rl_gym.agents.logs import Logs
 from private_rl_gym.agents.watching import tell, watching
+from private_rl_gym.caller import warn
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.privacy.asks import Ask
 from private_rl_gym.privacy.guarantee import Guarantee
@@ -333,6 +334,31 @@ class Agent(ABC):
         self._loaded = None  # from now on the agent knows more than was saved
         return self._board.serve(self._policy, users, self._ask, rng=self.rng)
 
+    @property
+    def learns_from(self) -> int:
+        """The fewest users from whom anything is learned."""
+        return 1
+
+    def _warn_of_few(self, total_timesteps: int, users: int) -> None:
+        """Say so, before the first users, if a number of steps seems to be one of users, or is too small to learn."""
+        horizon, board, size = self.horizon, self._board, self.learns_from
+        left = board.users_left
+        mistaken = total_timesteps == left and horizon > 1
+        if self.num_timesteps or left != board.users or (left is not None and users >= left):
+            return
+        if not (mistaken or users < size):
+            return
+        several = "1 user" if users == 1 else f"{users:,} users"
+        little = f" A batch has {size:,} users, and nothing is learned from fewer." if users < size else ""
+        everyone = (
+            f"learn({size} * {horizon}) for a batch" if left is None else f"learn({left} * {horizon}) for all of them"
+        )
+        coming = "" if left is None else f" of the {left:,} who may come"
+        warn(
+            f"{total_timesteps:,} steps are {several}{coming}, because each counts as {horizon} steps.{little} "
+            f"Write {everyone}."
+        )
+
     def learn(
         self,
         total_timesteps: int,
@@ -353,9 +379,10 @@ class Agent(ABC):
             progress_bar: Whether to show progress, with the time that is left.
         """
         board, horizon = self._board, self.horizon
-        if reset_num_timesteps:
-            self.num_timesteps = 0
         users = users_of(total_timesteps, horizon)
+        if reset_num_timesteps:  # else somebody counts
+            self._warn_of_few(total_timesteps, users)
+            self.num_timesteps = 0
         if board.users_left is not None and users > board.users_left:
             raise BudgetExhausted(
                 f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for "

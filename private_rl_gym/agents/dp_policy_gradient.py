@@ -5,24 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch
-from private_rl_gym.agents.inputs import users_of
 from private_rl_gym.agents.networks import NetworkAgent, Schedule, tabulated
 from private_rl_gym.agents.returns import Returns, largest_return
 from private_rl_gym.caller import warn
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.network import NetworkPolicy
 from private_rl_gym.privacy.asks import Objective
-
-if TYPE_CHECKING:
-    from stable_baselines3.common.type_aliases import MaybeCallback
-    from typing_extensions import Self
 
 __all__ = ["DPPolicyGradient"]
 
@@ -176,40 +171,10 @@ class DPPolicyGradient(NetworkAgent):
             f"epsilon{smaller}."
         )
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int | None = 100,
-        tb_log_name: str | None = None,
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> Self:
-        """Serve users for a number of steps, as in every agent; say so where few of those who may come would."""
-        if reset_num_timesteps:  # else somebody counts
-            self._warn_of_few(total_timesteps)
-        return super().learn(
-            total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar=progress_bar
-        )
-
-    def _warn_of_few(self, total_timesteps: int) -> None:
-        """Say so, before the first users, if a number of steps seems to be one of users, or is less than a batch."""
-        horizon, left, size = self.horizon, self._board.users_left, self.users_in_batch
-        users = users_of(total_timesteps, horizon)
-        begun = bool(self._received) or self._since is not None
-        mistaken = total_timesteps in (left, self._board.users) and horizon > 1
-        if begun or (left is not None and users >= left) or not (mistaken or users < size):
-            return
-        several = "1 user" if users == 1 else f"{users:,} users"
-        little = f" A batch has {size:,} users, and nothing is learned from fewer." if users < size else ""
-        everyone = (
-            f"learn({size} * {horizon}) for a batch" if left is None else f"learn({left} * {horizon}) for all of them"
-        )
-        coming = "" if left is None else f" of the {left:,} who may come"
-        warn(
-            f"{total_timesteps:,} steps are {several}{coming}, because each counts as {horizon} steps.{little} "
-            f"Write {everyone}."
-        )
+    @property
+    def learns_from(self) -> int:
+        """The users of a batch."""
+        return self.users_in_batch
 
     def batches(self) -> Generator[Batch, Any, Any]:
         """One step a batch, until no users are left."""

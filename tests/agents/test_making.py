@@ -131,7 +131,7 @@ def test_options_of_the_boundary_reach_it():
     assert not agent.guarantee.seeded  # the seed is the agent's
     assert (agent.stationary, agent.seed, agent.board.batch_size) == (False, 3, 20)
     assert make_private(agents.DPPPO, cart(), epsilon=4.0, users=400, batch_size=20).batch_size == 20
-    assert make_private(agents.DPUCBVI, env, epsilon=4.0, users=400, batch_size=20, reward_range=(-2, 0)).learn(400)
+    assert make_private(agents.DPUCBVI, env, epsilon=4.0, users=400, batch_size=20, reward_range=(-2, 0)).learn(400 * 5)
 
 
 @pytest.mark.parametrize(
