@@ -19,6 +19,7 @@ FEW: dict[str, tuple[list[str], str]] = {
     "own_environment": (["--users", "500"], r"env = [a-z_.]*FlattenSpaces\(env\)[\s\S]*for whom the agent chooses +\d"),
     "ppo_per_step": (["--users", "200"], r"\(30\.0, 0\)-LDP[\s\S]*PPO, private +\d"),
     "private_cohort": (["--users", "1000"], r"joint differential privacy[\s\S]*the private policy +\d"),
+    "service": (["--users", "2000"], r"week 10: [\s\S]*are right\nEach of 2000 users has \(1\.0, 1e-06\)-joint"),
     "sweep_two_processes": (["--users", "100", "--seeds", "1"], r"0 of 5 cells run, 5 were there[\s\S]*\| regret \|"),
 }
 """Arguments for a short run of each, and the output that it must have."""
