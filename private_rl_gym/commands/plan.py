@@ -14,12 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_rl_gym.commands.plan_table import check_alone, plan_table
+from private_rl_gym.commands.plan_users import plan_users
 from private_rl_gym.commands.runs import DELTA_HELP, Bins, High, Horizon, Low, RewardRange, numbers_of, value_of
 from private_rl_gym.commands.screen import PLAIN, progress, screen, sentences
 from private_rl_gym.experiments.advice import EPSILONS, TRUST, Advice, Adviser
 from private_rl_gym.experiments.foreign import GRADIENTS
 from private_rl_gym.experiments.names import BOUNDARIES, ENVIRONMENTS, GridError
-from private_rl_gym.experiments.problems import Problem, problem_of
+from private_rl_gym.experiments.problems import Problem, problem_of, problem_of_size
 from private_rl_gym.experiments.table_advice import TableAdviser
 from private_rl_gym.planning.memory import in_bytes
 from private_rl_gym.privacy.conversion import check_budget
@@ -29,7 +30,10 @@ __all__ = ["plan"]
 
 @sentences
 def plan(
-    users: Annotated[int, typer.Option(help="How many users will come, or are in the table.")],
+    users: Annotated[
+        int | None,
+        typer.Option(help="How many users will come, or are in the table. Left out: how many it takes, at --epsilon."),
+    ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
@@ -41,8 +45,11 @@ def plan(
     table: Annotated[
         bool, typer.Option("--table", help="In place of --env: people who were there already, in a table for `learn`.")
     ] = False,
-    states: Annotated[int | None, typer.Option(help="With --table: number of states, as for `learn`.")] = None,
-    actions: Annotated[int | None, typer.Option(help="With --table: number of actions.")] = None,
+    states: Annotated[
+        int | None,
+        typer.Option(help="With --table, as for `learn`; or in place of --env, for a stand-in of this size."),
+    ] = None,
+    actions: Annotated[int | None, typer.Option(help="The same: number of actions.")] = None,
     stationary: Annotated[
         bool, typer.Option("--stationary", help="With --table: all stages are alike, and their counts are pooled.")
     ] = False,
@@ -51,7 +58,10 @@ def plan(
     ] = None,
     regret: Annotated[
         float | None,
-        typer.Option(help="Find the smallest epsilon that loses at most this share of what never learning loses."),
+        typer.Option(
+            help="Find the smallest epsilon, or without --users the fewest users, that lose at most this share of what "
+            "never learning loses."
+        ),
     ] = None,
     delta: Annotated[float | None, typer.Option(help=DELTA_HELP)] = None,
     boundary: Annotated[
@@ -86,11 +96,15 @@ def plan(
 
     Example: `private-rl-gym plan --env FrozenLake-v1 --horizon 20 --users 50000 --regret 0.3`
 
+    Example: `private-rl-gym plan --states 20 --actions 4 --horizon 20 --epsilon 1` (how many users does it take?)
+
     Example: `private-rl-gym plan --table --users 8000 --states 5 --actions 3 --horizon 8 --stationary`
     """
     runs = (10 if table else 3) if runs is None else runs
     _check(users, epsilon, regret, delta, runs, seconds)
     if table:
+        if users is None:
+            raise GridError("--table needs --users: how many people are in it.")
         check_alone(
             {
                 "--env": environment,
@@ -110,22 +124,39 @@ def plan(
         adviser_of_table = TableAdviser(users, sizes, stationary=stationary, delta=delta, runs=runs, seconds=seconds)
         plan_table(adviser_of_table, epsilon, as_json=as_json)
         return
-    if environment is None:
-        raise GridError("Give --env NAME for users who will come, or --table for people who were there already.")
-    if states is not None or actions is not None or stationary:
-        raise GridError("--states, --actions and --stationary are for --table: an environment says its own.")
+    if stationary:
+        raise GridError("--stationary is for --table. Here agents are told so, unless you say --told-nothing.")
     trust = list(dict.fromkeys(_promising(name) for name in boundary or TRUST))
     if delta == 0.0 and not boundary:
         trust.remove("sdp")  # noise bits run out at some number, so that a shuffler makes no pure promise
-    bounds = {"bins": bins, "low": low, "high": high}
-    problem = problem_of(
-        environment,
-        dict(_named(setting) for setting in option or []),
-        horizon=horizon,
-        reward_range=reward_range,
-        **{name: numbers_of(text, f"--{name}") for name, text in bounds.items()},
-    )
-    adviser = Adviser(problem, users, delta=delta, told_nothing=told_nothing, runs=runs, seconds=seconds)
+    if environment is None:
+        if states is None or actions is None or horizon is None:
+            raise GridError(
+                "Give --env NAME for users who will come; or --states, --actions and --horizon, for a stand-in of this "
+                "size; or --table for people who were there already."
+            )
+        check_alone({"--bins": bins, "--low": low, "--high": high, "--set": option}, "an environment: give --env")
+        problem = problem_of_size(states, actions, horizon, reward_range or (0.0, 1.0))
+        environment = "A problem of this size"
+    else:
+        if states is not None or actions is not None:
+            raise GridError(
+                "--states and --actions are for --table, or in place of --env: an environment says its own."
+            )
+        bounds = {"bins": bins, "low": low, "high": high}
+        problem = problem_of(
+            environment,
+            dict(_named(setting) for setting in option or []),
+            horizon=horizon,
+            reward_range=reward_range,
+            **{name: numbers_of(text, f"--{name}") for name, text in bounds.items()},
+        )
+    simulation: dict[str, Any] = {"delta": delta, "told_nothing": told_nothing, "runs": runs, "seconds": seconds}
+    if users is None:
+        promise = 1.0 if epsilon is None else epsilon
+        plan_users(problem, environment, trust, promise, regret, as_json=as_json, **simulation)
+        return
+    adviser = Adviser(problem, users, **simulation)
     rows: dict[str, Advice | None] = {}
     with progress() as bar:
         task = None if bar is None else bar.add_task("without privacy", total=1 + len(trust))
@@ -146,13 +177,16 @@ def plan(
 
 
 def _check(
-    users: int, epsilon: float | None, regret: float | None, delta: float | None, runs: int, seconds: float
+    users: int | None, epsilon: float | None, regret: float | None, delta: float | None, runs: int, seconds: float
 ) -> None:
-    if epsilon is not None and regret is not None:
-        raise GridError("--epsilon and --regret: give one of them. With --regret the epsilon is looked for.")
+    if users is not None and epsilon is not None and regret is not None:
+        raise GridError(
+            "--users, --epsilon and --regret: give two of them. With --regret the epsilon is looked for; without "
+            "--users, how many it takes."
+        )
     if regret is not None and not 0.0 < regret < 1.0:
         raise GridError(f"--regret is {regret:g}: it is a share of what never learning loses, above 0 and below 1.")
-    if users < 1 or runs < 1 or not seconds > 0.0:
+    if (users is not None and users < 1) or runs < 1 or not seconds > 0.0:
         raise GridError("--users and --runs are at least 1, and --seconds is above 0.")
     try:
         check_budget(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)

@@ -137,8 +137,10 @@ def _for_machines(adviser: TableAdviser, rows: list[TableAdvice], chosen: TableA
     }
 
 
-def check_alone(given: dict[str, Any]) -> None:
-    """Refuse options that are of people who are still to come."""
+def check_alone(
+    given: dict[str, Any], purpose: str = "people who are still to come, and --table for those who were there"
+) -> None:
+    """Refuse options that are for something else."""
     for name, value in given.items():
         if value not in (None, False) and value != []:
-            raise GridError(f"{name} is for people who are still to come, and --table for those who were there.")
+            raise GridError(f"{name} is for {purpose}.")

@@ -265,6 +265,11 @@ class Adviser:
         low, high = self.problem.rewards
         return self.never * self.users * (high - low)
 
+    @property
+    def too_large(self) -> bool:
+        """Whether the problem is not simulated, however long there is."""
+        return _work(self.problem.sizes) > TOO_LARGE
+
     def reference(self) -> Advice | None:
         """The best learner without privacy."""
         self._share_time(1 + len(TRUST))
@@ -283,6 +288,13 @@ class Adviser:
         if best is None:
             self._judge_by_noise(trust, epsilon)
         return best
+
+    def within(self, trust: str, epsilon: float, wish: float, *, quick: bool = False) -> Advice | None:
+        """The first candidate whose share of regret is at most ``wish``, or the best of those that were tried.
+
+        None if there was no time. ``quick``: by one run.
+        """
+        return self._best(trust, epsilon, wish, quick=quick)
 
     def smallest(self, trust: str, wish: float, *, parts: int = 1) -> Advice | None:
         """The smallest epsilon of ``EPSILONS`` whose share of regret is at most ``wish``, by bisection.
@@ -317,16 +329,22 @@ class Adviser:
         now = self._now()
         self._until = now + max(0.0, self._end - now) / max(1, parts)
 
+    def standing_out(self, trust: str, epsilon: float) -> int:
+        """The number of users from whom each state and action stands out of the noise once."""
+        _, S, A = self.problem.sizes
+        noise = 0.0
+        if trust in TRUST:
+            options = {"epsilon": epsilon, "delta": self._delta(trust), "users": self.users}
+            board: Boundary = BOUNDARIES[trust].kind(TabularEnv(self.problem.model), **options)
+            board.settle("reports", apart=True)
+            noise = board.expected_noise(self.users, Wanted(np.ones((S, A), dtype=bool)))
+        return round(FIRST_BATCH * S * A * max(2.0, noise))
+
     def _judge_by_noise(self, trust: str, epsilon: float) -> None:
         """A verdict without simulation: whether single reports of all cells could stand out of the noise."""
-        _, S, A = self.problem.sizes
-        options = {"epsilon": epsilon, "delta": self._delta(trust), "users": self.users}
-        board: Boundary = BOUNDARIES[trust].kind(TabularEnv(self.problem.model), **options)
-        board.settle("reports", apart=True)
-        noise = board.expected_noise(self.users, Wanted(np.ones((S, A), dtype=bool)))
-        wanted = round(FIRST_BATCH * S * A * max(2.0, noise))
+        wanted = self.standing_out(trust, epsilon)
         self.verdicts[trust] = "hopeless" if wanted > DOUBTLESS * self.users else "not known"
-        large = _work(self.problem.sizes) > TOO_LARGE
+        large = self.too_large
         reason = "too large to simulate" if large else "time ran out in simulation"
         few = "more than there are" if wanted > self.users else "a part of them"
         self.notes.append(
@@ -398,7 +416,7 @@ class Adviser:
 
     def _simulate(self, candidate: Candidate, epsilon: float, run: int) -> _Outcome | None:
         """One run of a candidate; None if it does not end in time, or takes more memory than there is."""
-        if self._now() >= self._until or _work(self.problem.sizes) > TOO_LARGE:
+        if self._now() >= self._until or self.too_large:
             return None
         streams = np.random.SeedSequence(run).generate_state(3).tolist()
         env = TabularEnv(self.problem.model)

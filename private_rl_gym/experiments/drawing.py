@@ -97,8 +97,13 @@ def look_of(number: int) -> dict[str, Any]:
     return {"color": COLORS[number % len(COLORS)], "linestyle": STYLES[number // len(COLORS) % len(STYLES)]}
 
 
-def finish(axes: Any) -> None:
-    """Plain numbers with thousands separators, faint lines at their heights, and no curve hidden under another."""
+def finish(axes: Any, *, reveal: bool = True) -> None:
+    """Plain numbers with thousands separators, faint lines at their heights, and no curve hidden under another.
+
+    Args:
+        axes: Axes with limits.
+        reveal: Whether a curve that another covers becomes a broad band below it.
+    """
     from matplotlib.ticker import AutoLocator, LogLocator, NullLocator
 
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -110,7 +115,8 @@ def finish(axes: Any) -> None:
         axis.set_major_formatter("{x:,.10g}")
     axes.grid(axis="y", color=FAINT, alpha=0.25, lw=0.6)
     axes.set_axisbelow(True)
-    _reveal(axes)
+    if reveal:
+        _reveal(axes)
 
 
 def _reveal(axes: Any, near: float = 0.012) -> None:

@@ -307,7 +307,7 @@ def of_grid(grid: Grid, curves: Sequence[Curve]) -> dict[str, Figure]:
     title = _subtitle(grid, curves)
     if grid.figure.get("main") == "frontier":  # the others would have a hundred curves each
         frontier = say(frontier_figure(curves, title), finding_at_equal_epsilon(curves))
-        return {"frontier": frontier, "glance": glance_figure(curves, title)}
+        return {"frontier": frontier, "glance": glance_figure(curves)}
     lost, returned = _by_measure(curves)
     figures = {}
     if lost and grid.figure.get("main") == "share":

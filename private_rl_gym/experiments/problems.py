@@ -24,7 +24,7 @@ from private_rl_gym.experiments.names import ENVIRONMENTS, GridError
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers.open_billboard import OpenBillboard
 
-__all__ = ["Problem", "problem_of", "settings", "stand_in"]
+__all__ = ["Problem", "problem_of", "problem_of_size", "settings", "stand_in"]
 
 PROBED = 1000
 """Steps at random that look for a reward outside the range."""
@@ -127,18 +127,41 @@ def problem_of(
         raise GridError(f"--horizon {horizon}: {name} has one of its own, {truth.horizon}. Leave it out.")
     if truth is not None:
         return Problem(truth, f"simulated on {'itself' if own else 'its own table of transitions'}", **about)
-    H, S, A = sizes
-    if S * S * A > MOST_ENTRIES:
+    if sizes[1] ** 2 * sizes[2] > MOST_ENTRIES:
         raise GridError(
-            f"--env {name}: it has {S:,} states and {A} actions, too many to simulate. Make fewer of them (--bins), or "
-            "look at the noise alone with private-rl-gym budget."
+            f"--env {name}: it has {sizes[1]:,} states and {sizes[2]} actions, too many to simulate. Make fewer of "
+            "them (--bins), or look at the noise alone with private-rl-gym budget."
         )
-    sentence = (
-        f"its model is not known, so that a stand-in of its size takes its place, a random Garnet of {S} states, "
-        f"{A} actions and {H} steps, the same at every stage. A Garnet pays everywhere; rewards that are rare or far "
-        f"are learned later. Rewards are taken to lie in {low:g}..{high:g} (--reward-range)"
+    return _of_size(sizes, "its model is not known, so that a stand-in of its size takes its place", **about)
+
+
+def problem_of_size(
+    n_states: int, n_actions: int, horizon: int, reward_range: tuple[float, float] = (0.0, 1.0)
+) -> Problem:
+    """A stand-in for a problem of which nothing is known but its size: a Garnet."""
+    if min(n_states, n_actions, horizon) < 1 or n_states**2 * n_actions > MOST_ENTRIES:
+        raise GridError(
+            f"--states {n_states} --actions {n_actions} --horizon {horizon}: take numbers from 1 on, and "
+            f"at most {MOST_ENTRIES:,} products of states, states and actions. The noise alone is told by "
+            "private-rl-gym budget."
+        )
+    if not reward_range[0] < reward_range[1]:
+        raise GridError("--reward-range LEAST LARGEST: the least reward comes first.")
+    about = {"typed": ("--env", "module:YourEnvironment"), "rewards": reward_range}
+    return _of_size((horizon, n_states, n_actions), "a stand-in", **about)
+
+
+def _of_size(sizes: tuple[int, int, int], sentence: str, **about: Any) -> Problem:
+    """A stand-in: a random problem of this size."""
+    H, S, A = sizes
+    low, high = about["rewards"]
+    origin = (
+        f"{sentence}, a random Garnet of {S} states, {A} actions and {H} steps, the same at every stage. A Garnet pays "
+        f"everywhere; rewards that are rare or far are learned later. Rewards are taken to lie in {low:g}..{high:g} "
+        "(--reward-range)"
     )
-    return Problem(Garnet(S, A, H).unwrapped.model, sentence, true=False, **about)  # type: ignore[attr-defined]
+    model = Garnet(S, A, H, branching=min(3, S)).model
+    return Problem(model, origin, true=False, **about)
 
 
 def _paid_outside(env: gym.Env[Any, Any], horizon: int, low: float, high: float) -> float | None:

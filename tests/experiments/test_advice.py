@@ -313,7 +313,7 @@ def test_a_busy_machine_takes_longer_and_finds_the_same(monkeypatch):
         (["--env", "HardBandit", "--horizon", "4"], "has no option 'horizon'"),
         (["--env", "RiverSwim", "--set", "horizon=4"], "write it as environment.NAME=VALUE"),
         (["--env", "RiverSwim", "--regret", "1.5"], "--regret is 1.5"),
-        (["--env", "RiverSwim", "--regret", "0.5", "--epsilon", "1"], "give one of them"),
+        (["--env", "RiverSwim", "--regret", "0.5", "--epsilon", "1"], "give two of them"),
         (["--env", "RiverSwim", "--boundary", "open"], "it promises nothing"),
         (["--env", "RiverSwim", "--boundary", "jdb"], "Did you mean 'jdp'?"),
         (["--env", "RiverSwim", "--epsilon", "-1"], "epsilon is -1"),

@@ -131,13 +131,13 @@ def test_the_figure_has_a_panel_for_each_problem_and_trust_model(drawn):
 
 def test_at_a_glance_the_best_of_others_stands_beside_the_flagship(drawn):
     _, curves, *_ = drawn
-    figure = glance_figure(curves, "A title")
+    figure = glance_figure(curves)
     (axes,) = figure.axes
-    assert axes.get_title(loc="left") == "A title: Garnet"  # the problem with the most trust models
+    assert axes.get_title(loc="left").startswith("Garnet; 60 users; JDP")  # the problem with the most trust models
     assert {text.get_text().replace("\n", " ") for text in axes.texts} == {
         "FrugalUCBVI",
         "FrugalUCBVI, told nothing",
-        "FrugalUCBVI, noise at home",
+        "FrugalUCBVI, noise at home (LDP)",
         "the papers' best, as printed",
         "not private",
         "never learning",

@@ -106,7 +106,7 @@ def test_machines_get_the_same_numbers():
         ([*WORDS, "--users", "100", "--regret", "0.3"], "--regret is for people who are still to come"),
         ([*WORDS, "--users", "100", "--actions", "1"], "there is nothing to learn"),
         ([*WORDS, "--users", "100", "--states", "9000"], "too many to simulate"),
-        (["--users", "100"], "Give --env NAME for users who will come, or --table"),
+        (["--users", "100"], "Give --env NAME for users who will come; or"),
         (["--users", "100", "--env", "RiverSwim", "--states", "4"], "are for --table"),
         (
             ["--users", "100", "--env", "private_rl_gym.envs:LoggedUsers"]
