@@ -14,7 +14,7 @@ help:  ## List the commands.
 demo: $(VENV)/.demo  ## Run a small grid on RiverSwim, and say where the figure and the report are.
 	$(BIN)/private-rl-gym sweep riverswim --store demo/runs --out demo
 
-frontier: $(VENV)/.demo  ## Compare private agents at the same true epsilon, on eight problems; within an hour, and resumable.
+frontier: $(VENV)/.demo  ## Compare private agents at the same true epsilon, on eight problems; some minutes, and resumable.
 	$(BIN)/private-rl-gym sweep frontier --store frontier/runs --out frontier
 	@echo "The table: frontier/table.csv"
 

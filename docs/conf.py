@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "formulas",
+    "typography",
     "sphinx_copybutton",
     "environment_pages",
     "boundary_pages",
@@ -35,6 +36,8 @@ autodoc_default_options = {"members": True, "show-inheritance": True, "no-value"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
 autodoc_preserve_defaults = True
 copybutton_exclude = ".linenos, .gp, .go"
+
+toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = "private_rl_gym"

@@ -20,6 +20,10 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(r"#\s+(-?\d[\d_]*(?:\.(?P<digits>\d+))?|True|False)(?:$|[:,;])")
 
 
+WIDEST = 113
+"""Letters in a line of code."""
+
+
 def promised(source, statement):
     """The number, and its digits, in the comment behind a statement."""
     line = source.splitlines()[statement.end_lineno - 1][statement.end_col_offset :]
@@ -55,7 +59,15 @@ def test_formulas_are_drawn_by_the_browser_itself():
         for display, inline in formula.findall(re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL))
     ]
     assert len(found) > 1_000
-    assert not [text for text in found if re.search(r"\\[A-Za-z]", text)]  # no command is left as it was written
+    assert not [text for text in found if "\\" in text]  # no command is left as it was written
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_into_its_column(page):
+    """Of 1,400 pixels; what is longer would go on in the next line, and look like code of its own."""
+    parts = re.split(r"^```(.*)\n", page.read_text(), flags=re.MULTILINE)  # prose, kind, code, "", prose, ...
+    code = [block for kind, block in zip(parts[1::4], parts[2::4], strict=True) if not kind.startswith("{")]
+    assert not [line for block in code for line in block.splitlines() if len(line) > WIDEST]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Pages about the papers: their bounds in numbers, and a map from what they name to what it became here."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -63,8 +64,10 @@ def bounds_page():
 
 
 def said(regret, most):
-    """A number with its thousands; in italics, if it is above all that can be lost."""
-    return f"{regret:,.0f}" if regret <= most else f"*{regret:,.0f}*"
+    """A number with its thousands; in italics if it is above all that can be lost, and as an order if it is far above."""
+    if regret <= most:
+        return f"{regret:,.0f}"
+    return f"*{regret:,.0f}*" if regret < 1e7 else f"*1e{round(math.log10(regret))}*"
 
 
 def papers():
@@ -82,6 +85,7 @@ def map_page(found):
         f"Everything that the five papers name, and what it became: {len(rows)} rows, of which {bare} have no code.",
         "Modules are those of `private_rl_gym`. What is measured by a grid is run by `private-rl-gym sweep` with its",
         "name. A test resolves every name and every test on this page. Bounds in numbers: [Bounds](bounds.md).",
+        "Rows without code stand in the first table alone.",
         "",
         "## Without code",
         "",
@@ -97,9 +101,9 @@ def map_page(found):
     for paper in found:
         lines += ["", f"## {paper['name']}", "", f"{paper['title']}.", ""]
         lines += ["| there | what it says | here | measured | what differs |", "|---|---|---|---|---|"]
-        for row in paper["rows"]:
-            code = ", ".join(f"`{name}`" for name in row.get("code", []))
-            measured = ", ".join(shown(place) for place in row.get("measured", []))
+        for row in (row for row in paper["rows"] if "code" in row):
+            code = " ".join(f"`{name}`" for name in row["code"])
+            measured = " ".join(shown(place) for place in row.get("measured", []))
             lines.append(f"| {row['label']} | {row['says']} | {code} | {measured} | {row.get('differs', '')} |")
     return "\n".join([*lines, ""])
 

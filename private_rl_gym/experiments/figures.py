@@ -65,11 +65,16 @@ def regret_figure(curves: Sequence[Curve], title: str, *, bounds: bool = False) 
         ends += draw_bounds(axes, curves, [look["color"] for look in looks(curves)])
     shown = [curve.mean[curve.users >= last / 1000.0] for curve in curves]
     lowest = min((part[part > 0.0].min() for part in shown if (part > 0.0).any()), default=1.0)
-    axes.set(xlabel="users", ylabel="regret of all users, mean and 95 % confidence", yscale="log", xscale="log")
+    axes.set(xlabel="users", ylabel=f"regret of all users, {_spread(curves)}", yscale="log", xscale="log")
     axes.set(xlim=(max(1, last / 1000), max(last, 2)), ylim=(lowest / 1.3, 1.3 * max(height for height, *_ in ends)))
     finish(axes)
     label_ends(axes, ends)
     return say(figure, finding(curves))
+
+
+def _spread(curves: Sequence[Curve]) -> str:
+    """The description of lines and bands."""
+    return "mean and 95 % confidence" if any(curve.seeds > 1 for curve in curves) else "one run"
 
 
 def _blind(curves: Sequence[Curve]) -> dict[str, float]:
@@ -89,7 +94,7 @@ def return_figure(curves: Sequence[Curve], title: str) -> Figure:
         ends.append((float(curve.mean[-1]), curve.label, look["color"]))
     ends += _draw_random(axes, curves)
     last = max(int(curve.users[-1]) for curve in curves)
-    axes.set(xlabel="users", ylabel="return of a user, mean and 95 % confidence", xscale="log")
+    axes.set(xlabel="users", ylabel=f"return of a user, {_spread(curves)}", xscale="log")
     axes.set(xlim=(max(1, last / 1000), max(last, 2)))
     finish(axes)
     label_ends(axes, ends)
@@ -131,7 +136,8 @@ def privacy_figure(curves: Sequence[Curve], title: str) -> Figure:
                 axes.plot(curve.asked, curve.mean[-1], "x", color=look["color"], ms=6)
     ends += _draw_random(axes, curves)
     measure = curves[0].measure
-    axes.set(xlabel="true epsilon, against replacing one user (x: as printed)", ylabel=f"final {measure}")
+    crosses = " (x: as printed)" if any(line.get_marker() == "x" for line in axes.lines) else ""
+    axes.set(xlabel=f"true epsilon, against replacing one user{crosses}", ylabel=f"final {measure}")
     if measure == "regret":
         axes.set_yscale("log")
     if any(map(hides, curves)):

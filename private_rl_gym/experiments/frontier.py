@@ -130,6 +130,7 @@ ROLES: dict[str, dict[str, Any]] = {  # the lines of each kind of agent, in the 
     "papers": {"lw": 1.4},
     "pooled": {"lw": 1.4, "ls": "-."},
     "printed": {"lw": 1.4, "ls": ":"},
+    "released": {"lw": 1.4, "ls": (0, (1, 1, 5, 1))},
 }
 MARKERS = "os^Dv"
 DASHES: dict[str, Any] = {  # of lines without privacy, which are all green
@@ -137,6 +138,7 @@ DASHES: dict[str, Any] = {  # of lines without privacy, which are all green
     "UCBVI": "-.",
     "UCRLVTR": (0, (9, 2)),
     "OPPO": (0, (2, 1)),
+    "DPSE": ":",
 }
 
 
@@ -145,7 +147,7 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     from matplotlib.ticker import LogLocator
 
     places = list(dict.fromkeys((problem_of(c), str(c.config["boundary"]["name"])) for c in curves if hides(c)))
-    titles = ["\n".join(in_lines(f"{problem}, {trust.upper()}")) for problem, trust in places]
+    titles = ["\n".join(in_lines(f"{problem}, {trust.upper()}")) for problem, trust in _short(places)]
     columns = min(COLUMNS, max(1, len(places)))
     figure, panels = new_panels(titles, columns, (3.4, 3.0))
     figure.suptitle(plain_text(title), fontsize=11)
@@ -184,13 +186,22 @@ def frontier_figure(curves: Sequence[Curve], title: str) -> Figure:
     return figure
 
 
+def _short(places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Problems by their names alone, where no other has the same."""
+    names = [problem.partition(",")[0] for problem, _ in places]
+    different = {name: {problem for problem, _ in places if problem.partition(",")[0] == name} for name in names}
+    return [
+        (name if len(different[name]) == 1 else place[0], place[1]) for name, place in zip(names, places, strict=True)
+    ]
+
+
 def role_of(curve: Curve) -> str:
     """The kind of line that a curve has in the figure: a key of ``ROLES``."""
     if curve.config["agent"]["name"] == FLAGSHIP:
         return "flagship" if knowledge_of(curve) == "stationary" else "untold"
     if knowledge_of(curve) == "stationary":
         return "pooled"
-    return "printed" if curve.config["boundary"].get("calibration") in ("paper", "released") else "papers"
+    return {"paper": "printed", "released": "released"}.get(curve.config["boundary"].get("calibration"), "papers")
 
 
 def _lines(curves: Iterable[Curve]) -> dict[str, list[Curve]]:

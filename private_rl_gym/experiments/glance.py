@@ -42,7 +42,7 @@ def glance_figure(curves: Sequence[Curve]) -> Figure:
     best: dict[str, dict[float, float]] = defaultdict(dict)
     look: dict[str, dict[str, Any]] = {}
     for curve in private:
-        role, trust = role_of(curve), _trust(curve)
+        role, trust = role_of(curve).replace("released", "printed"), _trust(curve)
         if problem_of(curve) != problem or (trust != first and (role, trust) != ("flagship", AT_HOME)):
             continue
         name, how = OTHERS.get(role, (FLAGSHIP, {"color": INK, "ls": "-", "lw": 2.4}))

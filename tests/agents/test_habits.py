@@ -297,7 +297,9 @@ def test_many_environments_in_the_place_of_one_are_counted():
 @pytest.mark.parametrize("kind", [DPUCBVI, FrugalUCBVI])
 def test_users_who_are_given_for_steps_are_told_from_them_once(kind):
     agent = kind("TabularPolicy", jdp(users=60), seed=0)
-    with pytest.warns(UserWarning, match=r"60 steps are 10 users of the 60 who may come.*Write learn\(60 \* 6\)") as said:
+    with pytest.warns(
+        UserWarning, match=r"60 steps are 10 users of the 60 who may come.*Write learn\(60 \* 6\)"
+    ) as said:
         agent.learn(60)
     assert said[0].filename == __file__  # the line to change
     agent.learn(10 * H)  # whoever goes on counts: no warning, which would be an error here
