@@ -64,7 +64,7 @@ def bounds_page():
 
 
 def said(regret, most):
-    """A number with its thousands; in italics if it is above all that can be lost, and as an order if it is far above."""
+    """A number with its thousands; in italics if it is above all that can be lost, and an order if it is far above."""
     if regret <= most:
         return f"{regret:,.0f}"
     return f"*{regret:,.0f}*" if regret < 1e7 else f"*1e{round(math.log10(regret))}*"
