@@ -13,6 +13,7 @@ help:  ## List the commands.
 
 demo: $(VENV)/.demo  ## Run a small grid on RiverSwim, and say where the figure and the report are.
 	$(BIN)/private-rl-gym sweep riverswim --store demo/runs --out demo
+	@echo "Your own problem: $(BIN)/private-rl-gym plan --help; a table of yours: plan --table, then learn."
 
 frontier: $(VENV)/.demo  ## Compare private agents at the same true epsilon, on eight problems; some minutes, and resumable.
 	$(BIN)/private-rl-gym sweep frontier --store frontier/runs --out frontier

@@ -28,6 +28,12 @@ from private_rl_gym.privacy.conversion import check_budget
 __all__ = ["plan"]
 
 
+STAND_IN = (
+    "A stand-in tells sizes, noise and orders of magnitude; it does not tell this problem's regret. (People who were "
+    "there already, in a table: add --table.)"
+)
+
+
 @sentences
 def plan(
     users: Annotated[
@@ -330,7 +336,7 @@ def _answers(problem: Problem, adviser: Adviser, regret: float | None, rows: dic
         said.append("Hopeless under every trust model: let more users come, make fewer states, or promise less.")
         said += [f"{GRADIENTS}."] if problem.boxed else []
     if not problem.true:
-        said.append("A stand-in tells sizes, noise and orders of magnitude; it does not tell this problem's regret.")
+        said.append(STAND_IN)
     return said
 
 

@@ -87,8 +87,8 @@ def _answers(adviser: TableAdviser, rows: list[TableAdvice], chosen: TableAdvice
     if adviser.simulated < adviser.users:
         said.append(f"{adviser.simulated:,} people were simulated; from more of them more is learned.")
     said.append(
-        "A stand-in tells sizes, noise and orders of magnitude. Its people did everything: where some actions were "
-        "hardly ever taken, or differ less, less is learned."
+        "Take it for an upper end: people of stand-ins stay to the last step, and did everything. Where many leave, "
+        "some actions were hardly ever taken, or all are worth nearly the same, less is learned."
     )
     if chosen is not None:
         said.append(f"At epsilon = {chosen.epsilon:g}, for your own table:")

@@ -89,7 +89,8 @@ def _print(problem: Problem, environment: str, wish: float, rows: dict[str, Fewe
         console.print("Without privacy fewer may do: its best learner takes too long to simulate, or chance decided.")
     if not problem.true:
         console.print(
-            "A stand-in tells orders of magnitude: where rewards are rare or far, it takes several times as many.",
+            "A stand-in tells orders of magnitude: where rewards are rare or far, it takes several times as many. "
+            "(People who were there already, in a table: add --table and --users.)",
             highlight=False,
         )
     console.print(
