@@ -1,9 +1,12 @@
 """One-file examples: short, documented, and they run and show what their first lines say."""
 
 import ast
+import contextlib
+import functools
 import importlib.util
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +72,38 @@ def test_an_example_is_one_short_file_that_says_what_one_sees(path):
 def test_every_example_is_on_its_page():
     page = (ROOT / "docs" / "howto" / "examples.md").read_text("utf-8")
     assert set(re.findall(r"`examples/(\w+)\.py`", page)) == set(EXAMPLES)
+
+
+@pytest.mark.slow
+def test_nothing_that_a_pupil_does_changes_whether_and_of_how_many_a_service_publishes(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["service.py", "--users", "200"])
+    names = runpy.run_path(str(EXAMPLES["service"]))
+
+    def published(behave):
+        service = names["Service"](100)
+        for pupil in range(30):
+            _, row = service.choose(pupil, 0)
+            row[4:] = 1.0, 1
+        with contextlib.suppress(ValueError):  # an error of hers, which the app would show to her alone
+            behave(service)
+        service.end_week()
+        service.end_week()
+        return service.board.release.version, service.board.release.users
+
+    def asks_and_answers(service, level=0, reward=0.0, reached=0, times=1):
+        for _ in range(times):
+            _, row = service.choose(30, level)
+            if row:
+                row[4:] = reward, reached
+
+    expected = published(asks_and_answers)
+    assert expected == (1, 31)
+    for hostile in (
+        {"level": 99},  # no level
+        {"level": 2, "reached": 4, "times": 2},  # a level that jumps
+        {"reward": 7.0},  # a reward that is out of range
+        {"reached": 9},  # a next level that is none
+        {"times": 20},  # more questions than there are
+    ):
+        assert published(functools.partial(asks_and_answers, **hostile)) == expected, hostile
+    assert published(lambda service: service.choose(30, 0)) == expected  # she closes the app
