@@ -386,7 +386,8 @@ class Agent(ABC):
         if board.users_left is not None and users > board.users_left:
             raise BudgetExhausted(
                 f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for "
-                f"{board.users_left} more. Nothing was released. Build it with users= as large as that, or learn less."
+                f"{board.users_left} more of {board.users}. Nothing was released. Learn from fewer steps, or build a "
+                "boundary for all who will ever come: one that has begun takes no more."
             )
         name = tb_log_name or type(self).__name__
         self._logs.begin(name, reset=reset_num_timesteps)

@@ -281,7 +281,8 @@ def _print(
         f"regret: of all users, in rewards from {low:g} to {high:g}; actions at random lose {adviser.lost:,.0f}. "
         "share: the same as a share of that, worst: in the worst of the runs. last: what the policy that was learned "
         "last still loses, as such a share. noise: its deviation in a count of visits after all users; visits: the "
-        "mean of such a count. Regret has heavy tails: another run may lose three times as much.",
+        "mean of such a count. Regret has heavy tails: another run may lose three times as much. SDP and LDP are "
+        "simulated by this package, to see what they would cost; real people take part under JDP.",
         style="dim",
         highlight=False,
     )

@@ -235,13 +235,13 @@ def _worth(record: Record) -> dict[str, str]:
     if record.measure == "return":
         return {
             "first policy returns": f"{record.curve[0]:.3f}, in {EPISODES} episodes of other users",
-            "best policy returns": f"{about['deployed_value']:.3f}",
+            "best learned policy returns": f"{about['deployed_value']:.3f}",
             "random actions return": f"{about['blind_value']:.3f}",
         }
     lost = about["regret"] / about["config"]["users"]
     return {
         "regret": f"{about['regret']:,.1f}, or {lost:.4f} of {about['optimal_value']:.4f} a user",
-        "best policy loses": f"{about['deployed_gap']:.4f} a user",
+        "best learned policy loses": f"{about['deployed_gap']:.4f} a user",
     }
 
 

@@ -147,7 +147,7 @@ def problem_of_size(
         )
     if not reward_range[0] < reward_range[1]:
         raise GridError("--reward-range LEAST LARGEST: the least reward comes first.")
-    about = {"typed": ("--env", "module:YourEnvironment"), "rewards": reward_range}
+    about = {"typed": ("--env", "module:YourEnvironment", "--horizon", str(horizon)), "rewards": reward_range}
     return _of_size((horizon, n_states, n_actions), "a stand-in", **about)
 
 

@@ -277,7 +277,7 @@ def test_a_grid_of_anybodys_runs_and_shows_what_is_known(folder):
     shown = CliRunner().invoke(app, ["table", *typed, "--format", "csv"])
     assert shown.stdout == (folder / "out" / "table.csv").read_text()
     path = next(path for path in (folder / "runs").glob("records/*/*.parquet") if measured(path) == "return")
-    assert "best policy returns" in CliRunner().invoke(app, ["show", str(path)]).stdout
+    assert "best learned policy returns" in CliRunner().invoke(app, ["show", str(path)]).stdout
 
 
 def test_changed_code_of_ones_own_is_run_again_and_the_rest_is_there(folder):
