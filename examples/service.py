@@ -1,9 +1,8 @@
 """A service that asks the learner what to do: nobody calls ``env.step``, and many users are there at once.
 
-Pupils answer six questions each on an app, whenever they like; some leave early, some come back. The app calls
-``choose``, in any order of pupils, and fills each row. A week's rows go behind the boundary as one batch when one more
-week is over, in which all who began in it could end; out come noisy sums, and a policy for the next pupils. One sees
-answers get better, in numbers that only a simulation may show, and the promise.
+Pupils answer six questions each on an app; some leave early, some come back. The app calls ``choose`` and ``finish``,
+in any order. When one more week is over, in which all could end, the rows of those who began in a week are one batch;
+out come noisy sums, and a policy. One sees answers get better, in numbers that only a simulation may show.
 
     python examples/service.py --users 40000
 """
@@ -40,20 +39,24 @@ class Service:
         full = len(self.known) + len(self.before) + len(self.now) >= self.board.users
         rows = self.before.get(pupil) or self.now.get(pupil, [])
         counted = len(rows) < QUESTIONS if rows else pupil not in self.known and not full
-        row = [pupil, len(rows), level, 0, 0.0, None] if counted else None  # as if she left, until she answers
+        row = [pupil, len(rows), -1, 0, 0.0, None] if counted else None  # no level yet: a bad row, which counts
         stage = min(len(rows), QUESTIONS - 1)
         if row:  # before anything can fail: whether she counts is not to depend on what she does
             (self.before if pupil in self.before else self.now).setdefault(pupil, []).append(row)
         kind = int(self.agent.predict(level, (np.array([stage]),))[0])
         if row:
-            row[3] = kind
+            row[2:4] = int(level), kind  # predict took it, so that it is a level
         return kind, row
 
+    def finish(self, row: list | None, right: bool, reached: int) -> None:
+        """Write down what became of a question. What is no level never gets into a column."""
+        if row:
+            row[4:] = float(right is True), next((level for level in range(LEVELS) if level == reached), -1)
+
     def end_week(self) -> None:
-        """Learn from those who began last week, all of them, whenever and however they ended."""
+        """Learn from all who began last week. Bad rows are emptied: else one would stop everything, and tell of her."""
         if table := [row for rows in self.before.values() for row in rows]:
-            columns = dict(zip(COLUMNS, zip(*table, strict=True), strict=True))
-            self.board.ingest(columns, bad_rows="empty")  # else one bad row would stop everything, and so tell of her
+            self.board.ingest(dict(zip(COLUMNS, zip(*table, strict=True), strict=True)), bad_rows="empty")
             self.board.publish()
         self.known |= self.before.keys()
         self.before, self.now = self.now, {}
@@ -61,17 +64,14 @@ class Service:
 
 rng, come, service = np.random.default_rng(0), 0, Service(args.users)
 for week in range(WEEKS):
-    here = {
-        come + number: int(rng.integers(2)) for number in range(rng.integers(1 + args.users // WEEKS))
-    }  # their levels
+    here = {come + number: int(rng.integers(2)) for number in range(rng.integers(1 + args.users // WEEKS))}
     come, answers = come + len(here), [0, 0]
     for pupil in rng.permutation(np.repeat(list(here), QUESTIONS)).tolist():  # all are there at once
         kind, row = service.choose(pupil, level := here[pupil])
         if rng.random() < 0.95:  # else she closes the app, and may open it again
             right = bool(rng.random() < (0.9 if kind == level % KINDS else 0.3))  # each level has a kind that suits it
             here[pupil] = min(LEVELS - 1, level + right)
-            if row:
-                row[4:] = float(right), here[pupil]
+            service.finish(row, right, here[pupil])
             answers[right] += 1
     service.end_week()
     print(f"week {week + 1}: {len(here):5,} pupils, {answers[1] / max(1, sum(answers)):.0%} of their answers are right")

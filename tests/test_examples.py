@@ -82,27 +82,24 @@ def test_nothing_that_a_pupil_does_changes_whether_and_of_how_many_a_service_pub
     def published(behave):
         service = names["Service"](100)
         for pupil in range(30):
-            _, row = service.choose(pupil, 0)
-            row[4:] = 1.0, 1
-        with contextlib.suppress(ValueError):  # an error of hers, which the app would show to her alone
+            service.finish(service.choose(pupil, 0)[1], True, 1)
+        with contextlib.suppress(ValueError, RuntimeWarning):  # an error of hers, which the app would show to her alone
             behave(service)
         service.end_week()
         service.end_week()
         return service.board.release.version, service.board.release.users
 
-    def asks_and_answers(service, level=0, reward=0.0, reached=0, times=1):
+    def asks_and_answers(service, level=0, right=False, reached=0, times=1):
         for _ in range(times):
-            _, row = service.choose(30, level)
-            if row:
-                row[4:] = reward, reached
+            service.finish(service.choose(30, level)[1], right, reached)
 
     expected = published(asks_and_answers)
     assert expected == (1, 31)
     for hostile in (
-        {"level": 99},  # no level
+        *({"level": level} for level in (99, -1, 2**70, 0.5, float("nan"), "text", None)),  # no level
         {"level": 2, "reached": 4, "times": 2},  # a level that jumps
-        {"reward": 7.0},  # a reward that is out of range
-        {"reached": 9},  # a next level that is none
+        *({"right": right} for right in (7.0, "yes", None)),
+        *({"reached": reached} for reached in (9, 2**70, float("nan"), "text", None)),  # no level
         {"times": 20},  # more questions than there are
     ):
         assert published(functools.partial(asks_and_answers, **hostile)) == expected, hostile

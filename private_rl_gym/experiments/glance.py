@@ -25,6 +25,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "papers": ("the papers' best, with better noise", {"color": AGENT_COLORS["DPUCBVI"], "ls": "-", "lw": 1.6}),
     "printed": ("the papers' best, as printed", {"color": AGENT_COLORS["PUCB"], "ls": "-", "lw": 1.6}),
 }
+OTHERS["released"] = OTHERS["printed"]  # constants of an experiment, beside those of a paper
 """Lines of other agents, of which the best at each epsilon is drawn, by what they are."""
 
 
@@ -42,7 +43,7 @@ def glance_figure(curves: Sequence[Curve]) -> Figure:
     best: dict[str, dict[float, float]] = defaultdict(dict)
     look: dict[str, dict[str, Any]] = {}
     for curve in private:
-        role, trust = role_of(curve).replace("released", "printed"), _trust(curve)
+        role, trust = role_of(curve), _trust(curve)
         if problem_of(curve) != problem or (trust != first and (role, trust) != ("flagship", AT_HOME)):
             continue
         name, how = OTHERS.get(role, (FLAGSHIP, {"color": INK, "ls": "-", "lw": 2.4}))
