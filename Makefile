@@ -70,7 +70,7 @@ bench-peers: $(VENV)/.dev .venv-rlberry/bin/python  ## Measure learners against 
 	.venv-rlberry/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers.txt rlberry-scool
 
 clean:  ## Remove what the other commands made.
-	rm -rf $(VENV) .venv-floor .venv-rlberry docs/_build docs/environments docs/generated docs/papers demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-floor .venv-rlberry docs/_build docs/environments docs/generated demo frontier reproduce audits .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find private_rl_gym tests docs examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

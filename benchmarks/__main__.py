@@ -1,4 +1,6 @@
-"""All benchmarks, each in a process of its own, to the end whatever is missed on the way.
+"""All benchmarks, each in a process of its own.
+
+A missed target does not stop the others.
 
 Run with ``make bench``.
 """

@@ -1,4 +1,7 @@
-"""FrugalUCBVI without each of its parts: python benchmarks/ablation.py. The agent's page shows the table."""
+"""FrugalUCBVI without each of its parts: ``python benchmarks/ablation.py``.
+
+The agent's page shows the table.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ import gymnasium as gym
 import numpy as np
 
 import private_rl_gym  # noqa: F401 - registers the environments
-from private_rl_gym.agents import FrugalUCBVI, frugal_ucbvi, reported_model
-from private_rl_gym.experiments.regret import stretches
-from private_rl_gym.privacy.asks import Wanted
+from private_rl_gym.agents import FrugalUCBVI
+from private_rl_gym.agents.tabular import frugal_constants, frugal_ucbvi
+from private_rl_gym.lab.regret import learn_with_regret
+from private_rl_gym.privacy.requests import Wanted
 from private_rl_gym.wrappers import JDPBillboard
 
 USERS, DELTA = 50_000, 1e-6
@@ -27,23 +31,28 @@ PROBLEMS = {  # environment, epsilon, seeds
 
 
 def constant(**values: float) -> list[Any]:
-    """Other values of the constants of the agent, or of its model."""
-    modules = {name: frugal_ucbvi if hasattr(frugal_ucbvi, name) else reported_model for name in values}
-    return [patch.object(modules[name], name, value) for name, value in values.items()]
+    """Return patches that set other constants of the agent, or of its model."""
+    return [patch.object(frugal_constants, name, value) for name, value in values.items()]
 
 
 def asking(change: Callable[[Wanted], Wanted]) -> list[Any]:
-    """Users asked otherwise: ``change`` maps the request that the agent makes to another one."""
-    original = FrugalUCBVI._ask_for
+    """Return a patch of the request that the agent makes to users.
+
+    ``change`` maps the agent's own request to another one.
+    """
+    original = FrugalUCBVI._choose_request
 
     def asked(self: FrugalUCBVI, *arguments: Any, **options: Any) -> Wanted:
         return change(original(self, *arguments, **options))
 
-    return [patch.object(FrugalUCBVI, "_ask_for", asked)]
+    return [patch.object(FrugalUCBVI, "_choose_request", asked)]
 
 
 def without_trials() -> list[Any]:
-    """The policy that looks best is run by all who do not explore."""
+    """Return a patch that makes all others run the policy that looks best.
+
+    These are all users who do not explore.
+    """
 
     def judge(self: Any, model: Any, best: Any) -> None:
         del model
@@ -52,23 +61,23 @@ def without_trials() -> list[Any]:
     return [patch.object(frugal_ucbvi._Contest, "judge", judge)]
 
 
-def anything(ask: Wanted) -> Wanted:
-    """The same request, where all cells are wanted."""
-    return replace(ask, cells=np.ones_like(ask.cells))
+def anything(request: Wanted) -> Wanted:
+    """Return the same request, with all cells wanted."""
+    return replace(request, cells=np.ones_like(request.cells))
 
 
 VARIANTS = {
     "as it is": (dict, []),
     "batches that double": (dict, constant(GROWTH=1.0, GROWTH_LATER=1.0)),
-    "numbers of reports as received, not as the model predicts them": (dict, constant(FORESIGHT=1e6)),
-    "wanted cells alone, no random stage": (dict, asking(lambda ask: replace(ask, anywhere=0.0))),
+    "numbers of reports as received, not as predicted": (dict, constant(FORESIGHT=1e6)),
+    "wanted cells alone, no random stage": (dict, asking(lambda request: replace(request, anywhere=0.0))),
     "no steering: any cell is wanted": (dict, asking(anything)),
     "one report of each user, always": (dict, constant(LONG_BATCH=10**9)),
     "long batches as soon as all cells are known": (dict, constant(SETTLED=0.0)),
     "the contest goes on where there is little noise": (dict, constant(QUIET=0.0)),
-    "hope that never falls": (dict, constant(HOPE=float("inf"), TRIES=10**9)),
+    "required value that never falls": (dict, constant(HOPE=float("inf"), TRIES=10**9)),
     "no drawn models": (dict, constant(DRAWN=0)),
-    "draws that know nothing of other actions": (dict, constant(OTHERS=0.0, ANYTHING=1.0)),
+    "draws that ignore other actions": (dict, constant(OTHERS=0.0, ANYTHING=1.0)),
     "everyone explores": (lambda: {"explorers": 1.0}, []),
     "no trials: the newest policy for all": (dict, without_trials()),
     "no bonus for noise": (lambda: {"noise_bonus": 0.0}, []),
@@ -77,11 +86,13 @@ VARIANTS = {
 
 
 def regret(make: Callable[[], Any], epsilon: float, options: Mapping[str, float], seed: int) -> float:
-    """The regret of one run."""
+    """Return the regret of one run."""
     env = make()
     env.reset(seed=seed)
-    agent = FrugalUCBVI(env=JDPBillboard(env, epsilon, DELTA, USERS, seed=seed), seed=seed, **options)
-    return sum(stretch.gap * (stretch.stop - stretch.start) for stretch in stretches(agent, USERS))
+    agent = FrugalUCBVI(
+        env=JDPBillboard(env, epsilon, DELTA, users=USERS, rng=seed), seed=seed, stationary=True, **options
+    )
+    return float(learn_with_regret(agent, USERS)[-1])
 
 
 def main() -> None:

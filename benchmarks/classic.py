@@ -1,7 +1,9 @@
-"""Vector forms of three of Gymnasium's classic problems, for benchmarks: many users at a time, by the same laws.
+"""Vector forms of three of Gymnasium's classic problems, for benchmarks.
 
-``register`` makes them the vector entry points of Gymnasium's own ids, once it has seen that a step from random states
-is the step of Gymnasium's class. Boundaries then meet users many at a time.
+Many users are simulated at a time, with the same dynamics.
+
+``register`` checks that their steps are the same as those of Gymnasium's classes. Then it makes them the vector entry
+points of Gymnasium's own ids, and boundaries serve many users at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ Array = NDArray[np.float64]
 
 
 class Classic(gym.vector.VectorEnv[Any, Any, Any]):
-    """Users of a problem, side by side. What happens to a user after her end means nothing."""
+    """Users of a problem, side by side.
+
+    States and rewards after the end of a user's episode have no meaning.
+    """
 
     single: ClassVar[type[gym.Env[Any, Any]]]
 
@@ -32,27 +37,27 @@ class Classic(gym.vector.VectorEnv[Any, Any, Any]):
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """New users, all of them."""
+        """Start the episodes of new users."""
         del options
         super().reset(seed=seed)
         self.state = self.start(self.np_random, self.num_envs)  # [user, i]
         return self.seen(), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step of everybody."""
+        """Take one step of every user."""
         rewards, terminated = self.move(np.asarray(actions, dtype=np.float64).reshape(self.num_envs))
         return self.seen(), rewards, terminated, np.zeros(self.num_envs, dtype=np.bool_), {}
 
     def start(self, rng: np.random.Generator, count: int) -> Array:
-        """First states."""
+        """Return the first states."""
         raise NotImplementedError
 
     def move(self, a: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Go to the next states; rewards and ends."""
+        """Go to the next states, and return rewards and ends."""
         raise NotImplementedError
 
     def seen(self) -> NDArray[np.float32]:
-        """The observations of the states."""
+        """Return the observations of the states."""
         raise NotImplementedError
 
 
@@ -99,7 +104,10 @@ class MountainCarContinuous(Classic):
 
 
 class Acrobot(Classic):
-    """Acrobot-v1: two angles and their speeds, by a Runge-Kutta step of the equations in Sutton and Barto's book."""
+    """Acrobot-v1: two angles and their speeds.
+
+    A step is a Runge-Kutta step of the equations in Sutton and Barto's book.
+    """
 
     single = AcrobotEnv
 
@@ -127,7 +135,10 @@ class Acrobot(Classic):
 
 
 def _slopes(y: Array, torque: Array) -> Array:
-    """Derivatives of two angles and two speeds: both links have mass, length and inertia 1, and centres at 0.5."""
+    """Return the derivatives of two angles and two speeds.
+
+    Both links have mass, length and inertia 1, and centres at 0.5.
+    """
     first, second, speed, other = y
     cosine, sine = np.cos(second), np.sin(second)
     d1 = 0.25 + (1.25 + cosine) + 2.0
@@ -142,14 +153,20 @@ IDS = {"Pendulum-v1": Pendulum, "MountainCarContinuous-v0": MountainCarContinuou
 
 
 def register() -> None:
-    """Make these the vector entry points of Gymnasium's ids; raises if a step differs from Gymnasium's."""
+    """Register these as the vector entry points of Gymnasium's ids.
+
+    Raise if a step differs from Gymnasium's.
+    """
     for name, kind in IDS.items():
         _compare(kind)
         gym.registry[name].vector_entry_point = kind
 
 
 def _compare(kind: type[Classic], steps: int = 200) -> None:
-    """Raise if steps from states along an episode are not those of the single environment."""
+    """Raise if steps differ from those of the single environment.
+
+    The steps are from states along an episode.
+    """
     one: Any = kind.single()
     many = kind(1)
     one.reset(seed=0)

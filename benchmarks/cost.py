@@ -1,9 +1,11 @@
-"""What joint privacy costs beside the same learner without it, from ten thousand users to ten million.
+"""The cost of joint privacy, beside the same learner without privacy.
 
-Run with ``python benchmarks/cost.py``; some ten minutes on one core. Regret in the mean over seeds, with its standard
-error. The first table has one problem for each number of users, HardMDP with a gap that is as hard to see in so many
-users as in any other number: there regret without privacy grows as the square root of users, which bounds are about.
-In the second the problem stays the same, and so do batches.
+Numbers of users go from ten thousand to ten million.
+
+Run with ``python benchmarks/cost.py``; it takes about ten minutes on one core. Regret is the mean over seeds, with its
+standard error. The first table has one problem for each number of users: HardMDP with a gap that is equally hard to
+detect for every number of users. There, regret without privacy grows as the square root of users, as in the bounds. In
+the second table, the problem and the batches stay the same.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import math
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import gymnasium as gym
 
@@ -33,26 +36,33 @@ LEARNERS: list[Learner] = [
 
 
 def hard(users: int) -> gym.Env:
-    """Two start states, three actions, five steps; the gap is four deviations of a mean over a sixth of the users."""
+    """Return a HardMDP with two start states, three actions and five steps.
+
+    The gap is four deviations of a mean over a sixth of the users.
+    """
     return gym.make("PrivateRL/HardMDP-v0", n=2, m=2, horizon=5, alpha=4.0 * math.sqrt(6.0 / users))
 
 
 def garnet(users: int) -> gym.Env:
-    """The Garnet of the grid sdp-pe."""
+    """Return the Garnet of the grid sdp-pe."""
     del users
     return gym.make("PrivateRL/Garnet-v0", n_states=5, n_actions=2, horizon=5, branching=2)
 
 
 def lost(make: Callable[[int], gym.Env], learner: Learner, users: int, seed: int) -> float:
-    """The regret of one run; releases come a thousand times, after 2,000 users, or when the learner wants them."""
+    """Return the regret of one run.
+
+    There are a thousand releases, or one after every 2,000 users, or one when the learner wants it.
+    """
     _, kind, epsilon, batched = learner
     env = make(users)
     env.reset(seed=seed)
-    options = {"batch_size": users // 1_000 if make is hard else 2_000} if batched else {}
+    options: dict[str, Any] = {"schedule": users // 1_000 if make is hard else 2_000} if batched else {}
+    options |= {"stationary": True} if kind is FrugalUCBVI else {}
     if epsilon is None:
-        board = OpenBillboard(env, users, **options)
+        board = OpenBillboard(env, users=users, **options)
     else:
-        board = JDPBillboard(env, epsilon, 1e-6, users, seed=seed, **options)
+        board = JDPBillboard(env, epsilon, 1e-6, users=users, rng=seed, **options)
     agent, model = kind("TabularPolicy", board, seed=seed), env.unwrapped.model
     best, total = model.optimal_value(), 0.0
     while board.users_left:

@@ -1,4 +1,6 @@
-"""Returns of policy gradients against users, at several epsilon and without noise: ``python benchmarks/deep.py``.
+"""Returns of policy gradients against users: ``python benchmarks/deep.py``.
+
+Curves are at several epsilon and without noise.
 
 Every run has defaults only. A curve is the mean return of the policy that the agent would deploy, measured on an
 environment of the experimenter's own. Each run is one line of a file of records; runs that are there are not run again.
@@ -27,8 +29,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
 from private_rl_gym import agents
-from private_rl_gym.experiments.drawing import COLORS, FAINT, finish, label_ends, new_panels, save, say
-from private_rl_gym.experiments.looks import EXACT
+from private_rl_gym.lab.figures.drawing import COLORS, FAINT, finish, label_ends, new_panels, save, say
+from private_rl_gym.lab.registry import EXACT
 from private_rl_gym.wrappers import Boundary, JDPBillboard, OpenBillboard
 
 EPISODES = 100  # of an evaluation
@@ -44,14 +46,14 @@ Points = list[tuple[int, float, int]]
 
 
 class Watch:
-    """What users did, on the experimenter's side: their steps and their returns."""
+    """Steps and returns of users, for the experimenter."""
 
     def __init__(self) -> None:
         self.steps = 0
         self.returns: list[Any] = []
 
     def left(self, users: Any, _count: int) -> None:
-        """Take in a group of users."""
+        """Record a group of users."""
         if hasattr(users, "lengths"):  # users of tables have none
             there = np.arange(users.rewards.shape[1]) < users.lengths[:, None]
             self.steps += int(users.lengths.sum())
@@ -59,7 +61,10 @@ class Watch:
 
 
 def make(env_id: str) -> gym.Env[Any, Any]:
-    """The environment; the picture alone of a MiniGrid, whose missions are sentences."""
+    """Return the environment; of a MiniGrid, only the picture is observed.
+
+    Its missions are sentences.
+    """
     if not env_id.startswith("MiniGrid"):
         return gym.make(env_id)
     from minigrid.wrappers import ImgObsWrapper  # needs `pip install minigrid`
@@ -68,24 +73,27 @@ def make(env_id: str) -> gym.Env[Any, Any]:
 
 
 def board_of(env_id: str, epsilon: float, users: int, seed: int, horizon: int | None) -> Boundary:
-    """The board of one run; epsilon is infinite for one without noise."""
+    """Return the board of one run; infinite epsilon means no noise."""
     env = make(env_id)
     env.unwrapped.reset(seed=seed)
     if math.isinf(epsilon):
         return OpenBillboard(env, users=users, horizon=horizon)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return JDPBillboard(env, epsilon, 1e-6, users=users, seed=seed, horizon=horizon)
+        return JDPBillboard(env, epsilon, 1e-6, users=users, rng=seed, horizon=horizon)
 
 
 def mean_return(env_id: str, agent: Any, horizon: int | None, seed: int) -> float:
-    """The mean return of the policy that would be deployed, by users who are the experimenter's."""
+    """Return the mean return of the policy that would be deployed.
+
+    It is measured with users of the experimenter.
+    """
     if not hasattr(agent, "layers"):
         return float(make(env_id).unwrapped.model.value_of(agent.best_policy()))  # type: ignore[attr-defined] # exact
     test = OpenBillboard(make(env_id), statistic=agent.layers(), horizon=horizon)
     test.unwrapped.reset(seed=10_000 + seed)
     watch = Watch()
-    test.observe(watch)
+    test.audit.observe(watch)
     test.serve(agent.best_policy(), MANY if agent.horizon < SHORT else EPISODES, rng=np.random.default_rng(seed))
     return float(np.concatenate(watch.returns).mean())
 
@@ -93,13 +101,13 @@ def mean_return(env_id: str, agent: Any, horizon: int | None, seed: int) -> floa
 def curve(
     env_id: str, name: str, epsilon: float, users: int, seed: int, horizon: int | None, points: int, **options: Any
 ) -> Points:
-    """The curve of one run of a learner of this package."""
+    """Return the curve of one run of a learner of this package."""
     board, watch = board_of(env_id, epsilon, users, seed, horizon), Watch()
     kind = getattr(agents, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one without noise says so
         agent = kind(kind.policies[0], board, seed=seed, **options)
-    board.observe(watch)
+    board.audit.observe(watch)
     found = [(0, mean_return(env_id, agent, horizon, seed), 0)]
     for stop in np.linspace(0, users, points + 1).astype(int)[1:]:
         agent.learn(int(stop - found[-1][0]) * agent.horizon, reset_num_timesteps=False)
@@ -108,7 +116,9 @@ def curve(
 
 
 def signal(env_id: str, horizon: int | None, users: int = 1_000) -> str:
-    """How large the mean of clipped gradients is before anything is learned, and the noise in it, as a row of a table.
+    """Return a table row with the mean clipped gradient before learning, and its noise.
+
+    The row has the norm of the mean.
 
     The square of the norm of the mean is the product of the means of two batches, so that chance does not add to it.
     """
@@ -144,14 +154,14 @@ class Evaluations(BaseCallback):
 
 
 def peer(env_id: str, steps: int, seed: int, points: int) -> Points:
-    """The curve of Stable-Baselines3's PPO with its defaults, by steps."""
+    """Return the curve of Stable-Baselines3's PPO with its defaults, by steps."""
     watch = Evaluations(env_id, steps // points)
     PPO("MlpPolicy", make(env_id), seed=seed, device="cpu").learn(steps, callback=watch)
     return watch.found
 
 
 def run(given: argparse.Namespace, records: list[dict[str, Any]]) -> None:
-    """Run what is missing, and append each run to the file."""
+    """Run the missing configurations, and append each run to the file."""
     pairs = [(float(pair.split("=")[0]), int(pair.split("=")[1])) for pair in given.users]
     pairs += [(math.inf, given.steps)] if given.steps else []
     for seed in range(given.seeds):
@@ -174,7 +184,7 @@ def run(given: argparse.Namespace, records: list[dict[str, Any]]) -> None:
 
 
 def grouped(records: list[dict[str, Any]]) -> dict[tuple[str, str, float, int], list[dict[str, Any]]]:
-    """Runs that differ in their seed alone, in order."""
+    """Return groups of runs that differ only in their seed, in order."""
     groups: dict[tuple[str, str, float, int], list[dict[str, Any]]] = {}
     for record in sorted(records, key=lambda r: (r["env"], r["agent"], r["epsilon"], r["users"], r["seed"])):
         key = record["env"], record["agent"], record["epsilon"], record["users"]
@@ -183,7 +193,10 @@ def grouped(records: list[dict[str, Any]]) -> dict[tuple[str, str, float, int], 
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """A table of last policies in Markdown: the gain over random play, as a share of the gain without noise."""
+    """Return a table of last policies in Markdown.
+
+    The last column is the gain over random play, as a share of the gain without noise.
+    """
     groups = grouped(records)
     last = {key: np.array([record["points"][-1][1] for record in group]) for key, group in groups.items()}
     lines = ["| environment | learner | epsilon | users | seeds | mean return (least, most) | share |"]
@@ -202,7 +215,10 @@ def table(records: list[dict[str, Any]]) -> str:
 
 
 def needed(records: list[dict[str, Any]], goal: float) -> str:
-    """A line for each group of runs: the steps of the environment before the first evaluation at the goal, by seed."""
+    """Return a line for each group of runs, with the steps they needed.
+
+    These are the steps of the environment before the first evaluation at the goal, by seed.
+    """
     lines = []
     for (env_id, agent, epsilon, users), group in grouped(records).items():
         firsts = [next((steps for _, mean, steps in r["points"] if mean >= goal), math.inf) for r in group]
@@ -211,7 +227,10 @@ def needed(records: list[dict[str, Any]], goal: float) -> str:
 
 
 def finding(records: list[dict[str, Any]], env_ids: list[str], agent: str) -> str:
-    """How many problems are learned nearly as well as without noise, by epsilon; of one problem, the least share."""
+    """Return a sentence about the problems that are learned despite noise.
+
+    It has their number by epsilon. For a single problem, it has the least share of the gain without noise.
+    """
     shares: dict[float, list[float]] = {}
     for env_id in env_ids:
         here = longest({key: group for key, group in grouped(records).items() if key[:2] == (env_id, agent)})
@@ -232,12 +251,15 @@ def finding(records: list[dict[str, Any]], env_ids: list[str], agent: str) -> st
 
 
 def longest(groups: dict[tuple[str, str, float, int], list[dict[str, Any]]]) -> dict[float, list[dict[str, Any]]]:
-    """The runs at each epsilon with the most users."""
+    """Return the runs at each epsilon with the most users."""
     return {epsilon: group for (_, _, epsilon, users), group in sorted(groups.items(), key=lambda g: g[0]) if users > 0}
 
 
 def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: Path) -> None:
-    """A panel for each environment: the mean over seeds and their range, at each epsilon, and random play."""
+    """Draw a panel for each environment.
+
+    It has the mean over seeds and their range, at each epsilon, and random play.
+    """
     columns = min(2, len(env_ids))
     titles = [f"{env_ids[0]}, {agent}"] if len(env_ids) == 1 else env_ids
     canvas, panels = new_panels(titles, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.0, 3.4))
@@ -267,7 +289,7 @@ def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: 
 
 
 def main() -> None:
-    """Run what is missing, print a table, and draw."""
+    """Run the missing configurations, print a table, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("envs", nargs="*", metavar="ENV")
     parser.add_argument("--agent", default="DPPolicyGradient", help="an agent of this package, or PPO")

@@ -1,4 +1,4 @@
-"""How fast users are, as ratios within one run.
+"""The speed of users, as ratios within one run.
 
 Run with ``make bench``. Machines differ and are shared, so what counts is each ratio against its target.
 """
@@ -23,12 +23,12 @@ USERS = 1024
 
 
 def lake_steps(steps: int) -> Callable[[], None]:
-    """Raw steps of FrozenLake-v1, the yardstick for whatever makes steps."""
+    """Return a function that takes raw steps of FrozenLake-v1, the yardstick."""
     return steps_of(gym.make("FrozenLake-v1").unwrapped, steps)
 
 
 def steps_of(env: gym.Env[Any, Any], steps: int) -> Callable[[], None]:
-    """Random steps, as many as asked for."""
+    """Return a function that takes random steps."""
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(env.action_space.n, size=steps).tolist()
 
@@ -42,14 +42,14 @@ def steps_of(env: gym.Env[Any, Any], steps: int) -> Callable[[], None]:
 
 
 def single_step(steps: int = 20_000) -> Row:
-    """A raw step of RiverSwim against one of FrozenLake-v1."""
+    """Measure a raw step of RiverSwim against one of FrozenLake-v1."""
     times, seconds = ratio(lake_steps(steps), steps_of(gym.make(RIVER, horizon=20).unwrapped, steps))
     aside = f"{seconds / times / steps * 1e9:.0f} ns"
     return Row("a raw step of FrozenLake-v1 against one of RiverSwim", times, 3, at_least=True, aside=aside)
 
 
 def vector_step() -> Row:
-    """1,024 users in the native vector environment against SyncVectorEnv."""
+    """Measure 1,024 users in the native vector environment against SyncVectorEnv."""
 
     def seconds(mode: str, steps: int) -> float:
         envs = gym.make_vec(RIVER, num_envs=USERS, vectorization_mode=mode, horizon=20)
@@ -65,7 +65,7 @@ def vector_step() -> Row:
 
 
 def compiled_rollout(*, stochastic: bool) -> Row:
-    """A raw step of FrozenLake-v1 against one of a compiled rollout of RiverSwim."""
+    """Measure a raw step of FrozenLake-v1 against a compiled one of RiverSwim."""
     model = gym.make(RIVER, horizon=20).unwrapped.model
     rng = np.random.default_rng(0)
     tapes, uniforms = model.draw_users(rng, 50_000), rng.random((50_000, model.horizon))
@@ -83,7 +83,10 @@ def compiled_rollout(*, stochastic: bool) -> Row:
 
 
 def planning() -> Row:
-    """Exact planning for RiverSwim against the same in NumPy, stage by stage."""
+    """Measure exact planning for RiverSwim against the same in NumPy.
+
+    NumPy plans stage by stage.
+    """
     model = gym.make(RIVER, horizon=20).unwrapped.model
     plan = lambda: backward_induction(model.transitions, model.rewards, model.horizon)  # noqa: E731
     plan()  # compiles
@@ -99,7 +102,10 @@ def planning() -> Row:
 
 
 def import_time() -> Row:
-    """Importing the package against importing gymnasium, each in fresh processes, alternating."""
+    """Measure the import of the package against that of gymnasium.
+
+    Fresh processes of both alternate.
+    """
 
     def seconds(module: str) -> float:
         code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"

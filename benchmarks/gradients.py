@@ -18,7 +18,7 @@ USERS = 1_000
 
 
 def stepped(env_id: str, steps: int) -> Callable[[], object]:
-    """One environment that is stepped so often, and nothing else."""
+    """Return a function that only steps through one environment."""
     env = gym.make(env_id)
     env.reset(seed=0)
     actions = [env.action_space.sample() for _ in range(100)]
@@ -34,7 +34,7 @@ def stepped(env_id: str, steps: int) -> Callable[[], object]:
 
 
 def stepped_together(env_id: str, steps: int) -> Callable[[], object]:
-    """A vector environment that is stepped so often, and nothing else."""
+    """Return a function that only steps through a vector environment."""
     envs = gym.make_vec(env_id, num_envs=USERS, vectorization_mode="vector_entry_point")
     envs.reset(seed=0)
     actions = envs.action_space.sample()
@@ -47,17 +47,20 @@ def stepped_together(env_id: str, steps: int) -> Callable[[], object]:
 
 
 def served(env_id: str, users: int, teach: int) -> tuple[Callable[[], object], Callable[[], int]]:
-    """Users who run a policy and report gradients, and the number of steps that they take."""
+    """Return a function that serves users, and one that counts their steps.
+
+    The users run a policy and report gradients.
+    """
     agent = DPPolicyGradient("MlpPolicy", OpenBillboard(gym.make(env_id), users=teach), seed=0)
     parameters = agent.learn(teach * agent.horizon).policy.parameters
-    board = OpenBillboard(gym.make(env_id), statistic=agent.layers(), batch_size=users)
+    board = OpenBillboard(gym.make(env_id), statistic=agent.layers(), schedule=users)
     steps = []
 
     class Counts:
         def left(self, episodes: object, _count: int) -> None:
             steps.append(int(episodes.lengths.sum()))  # type: ignore[attr-defined] # gradients come from episodes
 
-    board.observe(Counts())
+    board.audit.observe(Counts())
 
     def run() -> None:
         steps.clear()
@@ -67,7 +70,7 @@ def served(env_id: str, users: int, teach: int) -> tuple[Callable[[], object], C
 
 
 def cartpole(alone: bool) -> Row:
-    """Users who hold the pole, with gradients, against environments that are stepped and nothing else."""
+    """Measure CartPole users with gradients against environments that are only stepped."""
     run, count = served("CartPole-v1", USERS, 600)
     run()
     steps = count()
@@ -81,7 +84,7 @@ def cartpole(alone: bool) -> Row:
 
 
 def acrobot() -> Row:
-    """An environment without a vector entry point."""
+    """Measure an environment without a vector entry point."""
     run, count = served("Acrobot-v1", 64, 64)
     run()
     steps = count()
@@ -90,7 +93,10 @@ def acrobot() -> Row:
 
 
 def memory() -> Row:
-    """Five thousand users in one call; the most memory this process ever had."""
+    """Measure the peak memory of this process with five thousand users.
+
+    They come in one call.
+    """
     served("CartPole-v1", 5_000, 600)[0]()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     return Row("5,000 users of CartPole in one call: peak memory", peak, 1, unit="GB")

@@ -1,4 +1,6 @@
-"""Learners against a peer: episodes a second of UCBVI, ours and rlberry-scool's, on one RiverSwim in one run.
+"""Learners against a peer: episodes a second of UCBVI, within one run.
+
+The peer is rlberry-scool's UCBVI, on the same RiverSwim.
 
 Run with ``make bench-peers``, which gives the peer a virtual environment of its own. Both learn stage-dependent models
 of RiverSwim at H = 20, with full backward induction after every episode.
@@ -42,12 +44,12 @@ print(json.dumps(problem["episodes"] / min(times)))
 
 
 def river() -> gym.Env:
-    """The problem."""
+    """Return the environment of all learners."""
     return gym.make("PrivateRL/RiverSwim-v0", horizon=H)
 
 
 def peer() -> float:
-    """Episodes a second of rlberry-scool's UCBVI."""
+    """Measure the episodes a second of rlberry-scool's UCBVI."""
     model = river().unwrapped.model
     problem = {
         "transitions": model.transitions[0].tolist(),
@@ -63,7 +65,7 @@ def peer() -> float:
 
 
 def ours(make: object) -> float:
-    """Episodes a second of one of our agents, through learn."""
+    """Measure the episodes a second of one of our agents, through learn."""
     times = []
     for seed in SEEDS:
         agent: Agent = make(seed)  # type: ignore[operator]
@@ -75,9 +77,9 @@ def ours(make: object) -> float:
 
 
 def private(batch_size: int) -> object:
-    """DP-UCBVI under JDP."""
+    """Return a function that builds DP-UCBVI under JDP from a seed."""
     return lambda seed: DPUCBVI(
-        "TabularPolicy", JDPBillboard(river(), 1.0, 1e-6, 50_000, batch_size=batch_size, seed=seed), seed=seed
+        "TabularPolicy", JDPBillboard(river(), 1.0, 1e-6, users=50_000, schedule=batch_size, rng=seed), seed=seed
     )
 
 

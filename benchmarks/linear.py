@@ -1,4 +1,6 @@
-"""How fast linear mixtures are learned, through the public API, against users who only step.
+"""The speed of learning linear mixtures, against users who only step.
+
+Learning is through the public API.
 
 Run with ``make bench``.
 """
@@ -27,19 +29,22 @@ that is no ratio of two times of one run. It counts seconds of processor, of whi
 
 
 def mixture(**sizes: int) -> gym.Env:
-    """A random mixture."""
+    """Return a random mixture."""
     return gym.make("PrivateRL/LinearMixture-v0", **{"d": 5, "horizon": 6, "n_states": 8, "n_actions": 16, **sizes})
 
 
 BOARDS = {
-    "exact": lambda env, batch: OpenBillboard(env, USERS, statistic="linear", batch_size=batch),
-    "JDP": lambda env, batch: JDPBillboard(env, 1.0, 1e-6, USERS, statistic="linear", batch_size=batch),
-    "LDP": lambda env, batch: LDPUserSide(env, 1.0, 1e-6, USERS, statistic="linear", batch_size=batch),
+    "exact": lambda env, batch: OpenBillboard(env, users=USERS, statistic="linear", schedule=batch),
+    "JDP": lambda env, batch: JDPBillboard(env, 1.0, 1e-6, users=USERS, statistic="linear", schedule=batch),
+    "LDP": lambda env, batch: LDPUserSide(env, 1.0, 1e-6, users=USERS, statistic="linear", schedule=batch),
 }
 
 
 def stepped(users: int) -> Callable[[], None]:
-    """So many users who take random steps, and from whom nobody learns: the yardstick."""
+    """Return a function for the yardstick: users who take random steps.
+
+    No agent learns from them.
+    """
     env = mixture()
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(env.action_space.n, size=users * 6).tolist()
@@ -55,14 +60,14 @@ def stepped(users: int) -> Callable[[], None]:
 
 
 def learned(kind: type[Agent], board: Boundary, users: int) -> Callable[[], object]:
-    """``learn``: planning, users, noise and releases."""
+    """Return a function that learns, with planning, users, noise and releases."""
     agent = kind("TabularPolicy", board, seed=0)
     agent.learn(100 * 6, log_interval=None)  # compiles
     return lambda: agent.learn(users * 6, log_interval=None, reset_num_timesteps=False)
 
 
 def row(kind: type[Agent], name: str, batch: int, target: float = float("inf")) -> Row:
-    """A learner on a board."""
+    """Measure a learner on a board."""
     users = 2_000 if batch == 1 else 20_000
     times, seconds = ratio(learned(kind, BOARDS[name](mixture(), batch), users), stepped(users), repeats=3)
     what = f"{kind.__name__}, {name}, a release every {batch} users, against stepping"
@@ -70,12 +75,15 @@ def row(kind: type[Agent], name: str, batch: int, target: float = float("inf")) 
 
 
 def experiment() -> Row:
-    """LDP-UCRL-VTR's experiment in kind, a plan for every user, against its published script."""
+    """Measure an experiment like LDP-UCRL-VTR's against its published script.
+
+    There is a plan for every user.
+    """
     rates = []
     for seed in range(3):
         env = gym.make("PrivateRL/HardLinearMixture-v0")
         env.reset(seed=seed)
-        board = LDPUserSide(env, 1.0, 0.01, 2_100, statistic="linear", seed=seed)
+        board = LDPUserSide(env, 1.0, 0.01, users=2_100, statistic="linear", rng=seed)
         agent = LDPUCRLVTR("TabularPolicy", board, seed=seed).learn(100 * 6, log_interval=None)
         began = time.process_time()
         agent.learn(2_000 * 6, log_interval=None, reset_num_timesteps=False)
@@ -85,7 +93,10 @@ def experiment() -> Row:
 
 
 def ten_thousand_states() -> Row:
-    """Made, solved, and learned from 2,000 users in 20 releases; the most memory this process ever had."""
+    """Measure the peak memory of learning with ten thousand states.
+
+    The problem is made, solved, and learned from 2,000 users in 20 releases.
+    """
     board = BOARDS["JDP"](mixture(n_states=10_000, n_actions=4), 100)
     PrivateLinOptVI("TabularPolicy", board, seed=0).learn(2_000 * 6)
     board.unwrapped.model.optimal_value()

@@ -1,14 +1,14 @@
-"""Stable-Baselines3's PPO and DQN on private models, on users themselves, and on what users say under local privacy.
+"""Stable-Baselines3's PPO and DQN on private models, on users, and under local privacy.
 
 Run with ``python benchmarks/loop.py``. The same learner, with the same hyperparameters and as many steps, is trained
 
 * on the users' environment, without privacy;
-* on the model that 50,000 users behind a ``JDPBillboard`` make: to whom ``ModelLoop`` sends PPO's policies in rounds
-  (what PPO does between rounds are steps in models too, 12,800 in all), or whom ``PSRL`` sent to explore, for DQN;
-* on ``LDPPerStep``, whose steps are users' steps, so that fewer of them come.
+* on the model of 50,000 users behind a ``JDPBillboard``. For PPO, ``ModelLoop`` sends its policies to users in rounds;
+  between rounds, PPO takes steps in models, too, 12,800 in all. For DQN, ``PSRL`` sends the users to explore;
+* on ``LDPPerStep``, whose steps are users' steps, so that there are fewer users.
 
 The value of each last policy is exact, as a share of the best. PPO differs much from seed to seed, with privacy and
-without, and DQN less; FrozenLake, whose only reward is far away, has twice the steps of RiverSwim.
+without, and DQN differs less. FrozenLake has its only reward far away, and gets twice the steps of RiverSwim.
 """
 
 from __future__ import annotations
@@ -51,37 +51,40 @@ Learner = Callable[[VecEnv, int], PPO | DQN]
 
 
 def users(name: str, seed: int) -> gym.Env:
-    """The users, who show the stage; both problems are the same at every stage, and start in state 0."""
+    """Return users who observe the stage.
+
+    Both problems are the same at every stage, and start in state 0.
+    """
     env = gym.make(f"PrivateRL/{name}-v0", horizon=H, observe_time=True)
     env.unwrapped.reset(seed=1_000 + seed)
     return env
 
 
 def several(name: str, seed: int, wrapped: Callable[[gym.Env, int], gym.Env] = lambda env, _: env) -> DummyVecEnv:
-    """Users side by side."""
+    """Return several users side by side."""
     return DummyVecEnv(
         [partial(lambda n: wrapped(users(name, 100 * seed + n), 100 * seed + n), n) for n in range(ENVS)]
     )
 
 
 def ppo(env: VecEnv, seed: int) -> PPO:
-    """A learner that steps through the environments, and forgets what it saw."""
+    """Return PPO, which forgets the steps that it has learned from."""
     return PPO("MlpPolicy", env, seed=seed, device="cpu", **HYPER)
 
 
 def dqn(env: VecEnv, seed: int) -> DQN:
-    """A learner that remembers what it saw."""
+    """Return DQN, which remembers the steps that it has learned from."""
     return DQN("MlpPolicy", env, seed=seed, device="cpu", **HYPER_DQN)
 
 
 def share(name: str, policy: Policy) -> float:
-    """The value of a policy as a share of the best."""
+    """Return the value of a policy as a share of the best."""
     model = users(name, 0).unwrapped.model
     return model.value_of(policy) / model.optimal_value()
 
 
 def played(model: PPO | DQN, name: str) -> Policy:
-    """The learner's best actions as a table."""
+    """Return the learner's best actions as a table."""
     truth = users(name, 0).unwrapped.model
     places = np.stack(np.meshgrid(np.arange(H), np.arange(truth.n_states), indexing="ij"), axis=-1)
     actions, _ = model.predict(places.reshape(-1, 2), deterministic=True)
@@ -89,14 +92,17 @@ def played(model: PPO | DQN, name: str) -> Policy:
 
 
 def on_users(name: str, seed: int, learner: Learner) -> float:
-    """Without privacy."""
+    """Return the value that is learned without privacy."""
     return share(name, played(learner(several(name, seed), seed).learn(STEPS[name]), name))
 
 
 def on_explored(name: str, seed: int, learner: Learner) -> float:
-    """On the pessimistic model that users make whom posterior sampling sends to explore, in 20 batches."""
+    """Return the value that is learned on one pessimistic model.
+
+    Posterior sampling sends the users to explore, in 20 batches, and they make the model.
+    """
     board = JDPBillboard(
-        users(name, seed), EPSILON, DELTA, users=USERS, batch_size=USERS // 20, stationary=True, seed=seed
+        users(name, seed), EPSILON, DELTA, users=USERS, schedule=USERS // 20, stationary=True, rng=seed
     )
     PSRL("TabularPolicy", board, seed=seed).learn(USERS * H)
     models = DummyVecEnv([partial(board.private_model, belief="pessimistic", start=0)] * ENVS)
@@ -105,9 +111,9 @@ def on_explored(name: str, seed: int, learner: Learner) -> float:
 
 
 def on_models(name: str, seed: int, learner: Learner) -> float:
-    """On the models of a billboard, in rounds."""
+    """Return the value that is learned on models of a billboard, in rounds."""
     board = JDPBillboard(
-        users(name, seed), EPSILON, DELTA, users=USERS, batch_size=USERS // ROUNDS, stationary=True, seed=seed
+        users(name, seed), EPSILON, DELTA, users=USERS, schedule=USERS // ROUNDS, stationary=True, rng=seed
     )
     loop = ModelLoop(
         partial(learner, seed=seed),
@@ -124,13 +130,13 @@ def on_models(name: str, seed: int, learner: Learner) -> float:
 
 
 def on_reports(name: str, seed: int, learner: Learner) -> float:
-    """On steps that users randomize."""
-    told = several(name, seed, lambda env, number: LDPPerStep(env, EPSILON, seed=number))
+    """Return the value that is learned on steps that users randomize."""
+    told = several(name, seed, lambda env, number: LDPPerStep(env, EPSILON, rng=number))
     return share(name, played(learner(told, seed).learn(STEPS[name]), name))
 
 
 def measure(name: str, seeds: tuple[int, ...], learner: Learner, models: Callable[[str, int, Learner], float]) -> Row:
-    """Run all three, and hold the models against the users."""
+    """Run all three, and measure the models against the users."""
     found = {run.__name__: [run(name, seed, learner) for seed in seeds] for run in (on_users, models, on_reports)}
     who = learner.__name__.upper()
     told = {kind: [round(value, 3) for value in values] for kind, values in found.items()}

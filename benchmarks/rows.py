@@ -1,4 +1,7 @@
-"""What all benchmarks share: one ratio a row, both sides of it measured in the same run, held against its target."""
+"""Rows of benchmarks: a ratio and its target.
+
+Both sides of a ratio are measured in the same run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison and the target it is held against (infinity for none).
+    """One comparison and its target (infinity for none).
 
     ``unit`` is ``"times"`` for ratios of two times of one run, which a slow machine does not change, or ``"GB"`` for
     memory, which it does not change either. Absolute times belong in ``aside``: they give an idea, and nothing is
@@ -43,7 +46,10 @@ class Row:
 
 
 def best_of(function: Callable[[], Any], repeats: int = 7) -> float:
-    """The least of several times, in seconds: the one that other processes disturbed least."""
+    """Return the least of several times, in seconds.
+
+    Other processes disturbed this one least.
+    """
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -53,14 +59,20 @@ def best_of(function: Callable[[], Any], repeats: int = 7) -> float:
 
 
 def ratio(measured: Callable[[], Any], yardstick: Callable[[], Any], repeats: int = 7) -> tuple[float, float]:
-    """How many times as long one thing takes as another, the two alternating, and the seconds of the first."""
+    """Return the ratio of two times, and the seconds of the first.
+
+    The two functions alternate.
+    """
     pairs = [(best_of(measured, 1), best_of(yardstick, 1)) for _ in range(repeats)]
     seconds = min(first for first, _ in pairs)
     return seconds / min(second for _, second in pairs), seconds
 
 
 def report(measures: Iterable[Callable[[], Row]]) -> int:
-    """Measure all, print row by row, leave the numbers as JSON where asked; 1 if a target was missed."""
+    """Measure all and print row by row; return 1 if targets were missed.
+
+    The numbers are written as JSON if requested.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     arguments = parser.parse_args()

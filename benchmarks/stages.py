@@ -1,4 +1,7 @@
-"""Problems whose stages differ: python benchmarks/stages.py. FrugalUCBVI's page shows the table."""
+"""Problems whose stages differ: ``python benchmarks/stages.py``.
+
+FrugalUCBVI's page shows the table.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,17 @@ import private_rl_gym  # noqa: F401 - registers the environments
 from private_rl_gym.agents import DPUCBVI, FrugalUCBVI
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.envs import TabularEnv, TabularModel
-from private_rl_gym.experiments.regret import learn_with_regret
+from private_rl_gym.lab.regret import learn_with_regret
 from private_rl_gym.wrappers import JDPBillboard
 
 USERS, HALF, H = 50_000, 10, 20
 
 
 def river(turns: bool) -> TabularEnv:
-    """RiverSwim whose actions change places half way, or which pays in the second half alone."""
+    """Return a RiverSwim whose stages differ.
+
+    Its actions change places half way, or it pays in the second half alone.
+    """
     still = gym.make("PrivateRL/RiverSwim-v0", horizon=H).unwrapped.model  # type: ignore[attr-defined]
     P, R = (np.repeat(array, H, axis=0) for array in (still.transitions, still.rewards))
     if turns:
@@ -35,16 +41,16 @@ PROBLEMS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     "Garnet, stationary=False": lambda: gym.make("PrivateRL/Garnet-v0", stationary=False),
 }
 LEARNERS: dict[str, tuple[type[Agent], dict[str, Any], dict[str, Any]]] = {
-    "told that they are alike": (FrugalUCBVI, {}, {}),
-    "told nothing": (FrugalUCBVI, {"stationary": False}, {}),
-    "DPUCBVI": (DPUCBVI, {}, {"batch_size": 100}),
+    "time-homogeneous": (FrugalUCBVI, {"stationary": True}, {}),
+    "steps may differ": (FrugalUCBVI, {}, {}),
+    "DPUCBVI": (DPUCBVI, {}, {"schedule": 100}),
 }
 
 
 def regret(env: gym.Env[Any, Any], learner: str, epsilon: float, seed: int) -> float:
-    """Regret of all users."""
+    """Return the regret of all users."""
     agent, arguments, options = LEARNERS[learner]
-    board = JDPBillboard(env, epsilon, 1e-6, USERS, seed=1000 + seed, **options)
+    board = JDPBillboard(env, epsilon, 1e-6, users=USERS, rng=1000 + seed, **options)
     board.unwrapped.reset(seed=seed)
     return float(learn_with_regret(agent("TabularPolicy", board, seed=seed, **arguments), USERS)[-1])
 

@@ -1,4 +1,4 @@
-"""What a sweep costs beside its cells, and what two workers are worth.
+"""The cost of a sweep beside its cells, and the gain of two workers.
 
 Run with ``make bench``.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from rows import Row, ratio, report
 
-from private_rl_gym.experiments.engines import Answer, Engine, InProcess, OnJoblib, answer
-from private_rl_gym.experiments.grid import Cell, Grid, grid_of
-from private_rl_gym.experiments.store import Store
-from private_rl_gym.experiments.sweep import sweep
+from private_rl_gym.lab.grids.engines import Answer, Engine, InProcess, OnJoblib, answer
+from private_rl_gym.lab.grids.grid import Cell, Grid, grid_of
+from private_rl_gym.lab.grids.store import Store
+from private_rl_gym.lab.grids.sweep import sweep
 
 
 class Trivial:
@@ -27,13 +27,13 @@ class Trivial:
         self.content = content
 
     def run(self, cells: Sequence[Cell]) -> Iterator[Answer]:
-        """The same answer to all."""
+        """Yield the same answer for all cells."""
         for cell in cells:
             yield Answer(cell, self.content)
 
 
 def seconds(grid: Grid, engine: Engine) -> float:
-    """Of a sweep into a new store."""
+    """Return the seconds of a sweep into a new store."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         tally = sweep(grid, Store(Path(folder) / "store"), engine)
@@ -42,7 +42,10 @@ def seconds(grid: Grid, engine: Engine) -> float:
 
 
 def overhead() -> Row:
-    """A thousand cells without work (keys, records, disk), against a thousand files as large, written and synced."""
+    """Measure a thousand cells without work (keys, records, disk).
+
+    The yardstick is a thousand files of the same size, written and synced.
+    """
     grid = grid_of({"users": 10, "seeds": 1000, "environment": "RiverSwim", "agent": "UCBVI", "boundary": "open"})
     content = answer(grid.cells[0]).content
     assert content is not None  # noqa: S101 - the cell has to have an answer
@@ -60,7 +63,10 @@ def overhead() -> Row:
 
 
 def through_workers() -> Row:
-    """A thousand cells of a few milliseconds through two workers, against the same cells in this process."""
+    """Measure a thousand cells of a few milliseconds through two workers.
+
+    The yardstick is the same cells in this process.
+    """
     grid = grid_of({"users": 1, "seeds": 1000, "environment": "HardBandit", "agent": "UCBVI", "boundary": "open"})
     seconds(Grid("warm", "", "", grid.cells[:8]), OnJoblib(2))  # workers start, and import
     times, whole = ratio(lambda: seconds(grid, OnJoblib(2)), lambda: [answer(cell) for cell in grid.cells], repeats=1)
@@ -68,7 +74,7 @@ def through_workers() -> Row:
 
 
 def two_workers() -> Row:
-    """Real cells, half a second each."""
+    """Measure two workers on real cells of half a second each."""
     run = {"agent": "DPUCBVI", "boundary": {"name": "jdp", "epsilon": 10.0, "delta": 1e-6}, "environment": "RiverSwim"}
     grid = grid_of({"users": 8_000, "seeds": 40, **run})
     seconds(Grid("warm", "", "", grid.cells[:4]), OnJoblib(2))

@@ -1,8 +1,9 @@
-"""The flagship: a private learner on RiverSwim at epsilon = 1, beside the best policy and beside chance.
+"""A private learner on RiverSwim at epsilon = 1, the first example to run.
 
-Fifty thousand users swim up a river, one after the other; the right bank pays 1 and the left one 0.005. The learner
-sees sums with noise and nothing else. One sees what its policy is worth after each fifth of the users, nearly all
-that there is, and the promise. Run with ``--users 2000`` to see that privacy needs people.
+Fifty thousand users swim up a river, one after the other. The right bank pays 1, and the left bank pays 0.005. The
+learner sees only sums with noise. You see the value of its policy after each fifth of the users, beside the best
+policy and random actions, and the guarantee. At the end the policy is nearly optimal. Run with ``--users 2000`` to
+see that privacy needs many users.
 
     python examples/flagship_riverswim.py --users 50000
 """
@@ -22,9 +23,9 @@ parser.add_argument("--epsilon", type=float, default=1.0)
 parser.add_argument("--seed", type=int, default=0, help="of the agent alone; noise is never seeded here")
 args = parser.parse_args()
 
-# The users, the boundary, the learner: each is one line.
+# The users, the boundary, the learner: each is one line. The river is the same at every step, and the boundary says so.
 env = gym.make("PrivateRL/RiverSwim-v0", horizon=20)
-board = JDPBillboard(env, epsilon=args.epsilon, delta=1e-6, users=args.users)
+board = JDPBillboard(env, epsilon=args.epsilon, delta=1e-6, users=args.users, stationary=True)
 agent = FrugalUCBVI("TabularPolicy", board, seed=args.seed)
 
 for part in range(1, 6):

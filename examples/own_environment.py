@@ -1,9 +1,10 @@
-"""An environment of your own behind a boundary: any ``gym.Env`` whose users have a horizon and a range of rewards.
+"""An environment of your own behind a boundary.
 
-Here users are visitors of a shop; the learner chooses whether to show each a discount. The observation is a
-dictionary and a purchase pays up to 2, so that two things are missing for counting: finite states, which
-``FlattenSpaces`` makes, and rewards in [0, 1], which ``reward_range=`` makes. One sees the error that asks for the
-first, and then a learner under a promise that sells more than discounts for everybody or for nobody.
+A boundary takes any ``gym.Env`` whose users have a horizon and a range of rewards. Here users are visitors of a shop,
+and the learner chooses whether to show each a discount. The observation is a dictionary, and a purchase pays up to 2.
+Counting needs finite states, which ``FlattenSpaces`` makes, and rewards in [0, 1], which ``reward_range=`` makes. You
+see the error that asks for finite states. Then you see a private learner that sells more than discounts for all
+visitors or for none.
 
     python examples/own_environment.py --users 8000
 """
@@ -18,25 +19,24 @@ from gymnasium import spaces
 from private_rl_gym.agents import FrugalUCBVI
 from private_rl_gym.wrappers import FlattenSpaces, JDPBillboard
 
-parser = argparse.ArgumentParser(description="An environment of your own behind a boundary.")
-parser.add_argument("--users", type=int, default=8_000)
-args = parser.parse_args()
-
 
 class Shop(gym.Env):
-    """A visitor sees five pages. A discount helps whoever hesitates, and gives money away to the others."""
+    """Visitors of a shop, who see five pages.
+
+    A discount helps visitors who hesitate, and gives money away to the others.
+    """
 
     observation_space = spaces.Dict({"basket": spaces.Discrete(3), "hesitates": spaces.Discrete(2)})
     action_space = spaces.Discrete(2)  # no discount, discount
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Meet a visitor."""
+        """Start the episode of a visitor."""
         super().reset(seed=seed)
         self.basket, self.hesitates = 0, int(self.np_random.random() < 0.5)
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Show a page."""
+        """Show a page with or without a discount."""
         chance = (0.6 if action else 0.1) if self.hesitates else 0.6
         bought = self.np_random.random() < chance
         reward = (1.0 + 0.5 * self.basket) * (0.5 if action else 1.0) * bought
@@ -48,7 +48,7 @@ class Shop(gym.Env):
 
 
 def sold(act: Any) -> float:
-    """The mean sales to 2,000 other visitors."""
+    """Return the mean sales to 2,000 other visitors."""
     env, total = FlattenSpaces(Shop()), 0.0
     for user in range(2_000):
         seen, state = env.reset(seed=user)[0], None
@@ -59,17 +59,21 @@ def sold(act: Any) -> float:
     return total / 2_000
 
 
-options: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "users": args.users, "horizon": 5}
-try:
-    JDPBillboard(Shop(), **options, statistic="tabular")
-except (TypeError, ValueError) as error:
-    print(f"{type(error).__name__}: {error}\n")
-board = JDPBillboard(FlattenSpaces(Shop()), **options, reward_range=(0.0, 2.0))
-agent = FrugalUCBVI("TabularPolicy", board, seed=0).learn(args.users * 5)
-print(repr(agent))
-for name, act in (
-    ("for nobody", lambda *_: (0, None)),
-    ("for everybody", lambda *_: (1, None)),
-    ("for whom the agent chooses", lambda seen, state: agent.predict(np.array(seen), state)),
-):
-    print(f"discounts {name:27} {sold(act):.2f}")
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="An environment of your own behind a boundary.")
+    parser.add_argument("--users", type=int, default=8_000)
+    args = parser.parse_args()
+    options: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "users": args.users, "horizon": 5}
+    try:
+        JDPBillboard(Shop(), **options, statistic="tabular")
+    except (TypeError, ValueError) as error:
+        print(f"{type(error).__name__}: {error}\n")
+    board = JDPBillboard(FlattenSpaces(Shop()), **options, reward_range=(0.0, 2.0), stationary=True)
+    agent = FrugalUCBVI("TabularPolicy", board, seed=0).learn(args.users * 5)
+    print(repr(agent))
+    for name, act in (
+        ("for no user", lambda *_: (0, None)),
+        ("for every user", lambda *_: (1, None)),
+        ("for whom the agent chooses", lambda seen, state: agent.predict(np.array(seen), state)),
+    ):
+        print(f"discounts {name:27} {sold(act):.2f}")

@@ -1,9 +1,9 @@
-"""Stable-Baselines3's PPO in front of users who randomize every step: two lines are different.
+"""Stable-Baselines3's PPO with users who randomize every step.
 
-Each patient tells noisy states and noisy rewards, at epsilon for her whole episode, and needs to trust nobody:
-neither the learner nor whoever runs it. PPO is Stable-Baselines3's own, and does not know. One sees what its policies
-are worth, without privacy and under the promise, beside treatments at random. No other boundary asks for so little
-trust, and none costs as much: at a small epsilon, or in long episodes, PPO learns nothing this way.
+Two lines of a usual script are different. Each patient reports noisy states and noisy rewards, at epsilon for their
+whole episode, and has to trust neither the learner nor its operator. PPO is Stable-Baselines3's own, without changes.
+You see the values of its policies, without privacy and with the guarantee, beside random treatments. No other boundary
+needs so little trust, and none costs as much: at a small epsilon, or in long episodes, PPO learns nothing this way.
 
     python examples/ppo_per_step.py --users 5000 --epsilon 30
 """
@@ -31,7 +31,7 @@ truth = Cohort(horizon=HORIZON).model  # known to the experimenter
 
 
 def worth(**changed: Any) -> float:
-    """The script that was there before, and the exact value of the treatments that it finds likeliest."""
+    """Run the usual script, and return the exact value of its likeliest treatments."""
     env = make_vec_env("PrivateRL/Cohort-v0", 50, args.seed, env_kwargs={"horizon": HORIZON}, **changed)
     model = PPO("MlpPolicy", env, n_steps=2 * HORIZON, batch_size=150, n_epochs=5, learning_rate=3e-3, seed=args.seed)
     model.learn(args.users * HORIZON)
@@ -41,7 +41,7 @@ def worth(**changed: Any) -> float:
 
 told = {"wrapper_class": LDPPerStep, "wrapper_kwargs": {"epsilon": args.epsilon}}  # the second line
 
-print(f"promise               {LDPPerStep(Cohort(horizon=HORIZON), args.epsilon).ledger}")
+print(f"guarantee             {LDPPerStep(Cohort(horizon=HORIZON), args.epsilon).ledger}")
 print(f"treatments at random  {truth.value_of([[1.0 / truth.n_actions] * truth.n_actions] * truth.n_states):.2f}")
 print(f"PPO, not private      {worth():.2f}")
 print(f"PPO, private          {worth(**told):.2f}")

@@ -1,9 +1,9 @@
-"""From a table of patients who were treated before to a policy with a promise to each of them.
+"""A policy from a table of earlier patients, with a guarantee to each of them.
 
-The table is synthetic (its numbers are made up), has a row for each visit, and stays behind the boundary: what comes
-out are noisy sums, published once. One sees the promise in full sentences, the treatment that the policy chooses in
-each state, and, because here the truth is known, what it is worth beside the doctors behind the table and the best
-policy.
+The table is synthetic: its numbers are made up. It has a row for each visit, and it stays behind the boundary, which
+publishes noisy sums once. You see the guarantee in full sentences and the treatment that the policy chooses in each
+state. The truth is known here, so you also see the value of the policy beside the best policy and the doctors behind
+the table.
 
     python examples/private_cohort.py --users 20000
 """
@@ -28,7 +28,7 @@ print(f"{len(table['user']):,} rows, columns {', '.join(table)}")
 # Who left care waits in one more state, the last.
 states = Cohort.states[:-1]
 env = LoggedUsers(n_states=len(states), n_actions=len(Cohort.treatments), horizon=12)
-board = JDPBillboard(env, epsilon=args.epsilon, delta=1e-6, users=args.users, batch_size=args.users)
+board = JDPBillboard(env, epsilon=args.epsilon, delta=1e-6, users=args.users, schedule=args.users)
 board.ingest(table)
 
 # Nobody will come to correct a mistake, so the plan is pessimistic. It is computed from the noisy sums alone.

@@ -1,9 +1,9 @@
-"""A sweep on two processes, or on the workers of a Dask scheduler: agents x epsilon x seeds, resumable.
+"""A sweep on two processes, or on Dask, that can be interrupted and resumed.
 
-Every cell that finishes is written down at once, under the hash of its configuration. Interrupt it, kill it, and run
-the same again: only what is missing is run. One sees cells arrive, then a table of regret with its error; a second
-call answers at once. With Dask (``pip install 'private-rl-gym[dask]'``), start ``dask scheduler`` and some ``dask
-worker`` first:
+The axes are agents, epsilon and seeds. Every cell is written to disk as soon as it finishes, under the hash of its
+configuration. Interrupt or kill the sweep, and run the same command again: only the missing cells run. You see cells
+finish, and then a table of regret with its error. A second call prints the table at once. For Dask (``pip install
+'private-rl-gym[dask]'``), start ``dask scheduler`` and some ``dask worker`` processes first:
 
     python examples/sweep_two_processes.py --users 2000
     python examples/sweep_two_processes.py --users 2000 --scheduler tcp://127.0.0.1:8786
@@ -13,11 +13,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from private_rl_gym.experiments.engines import OnDask, OnJoblib
-from private_rl_gym.experiments.grid import grid_of
-from private_rl_gym.experiments.store import Store
-from private_rl_gym.experiments.summary import as_markdown, summarize
-from private_rl_gym.experiments.sweep import Tally, sweep
+from private_rl_gym.lab.grids.engines import OnDask, OnJoblib
+from private_rl_gym.lab.grids.grid import grid_of
+from private_rl_gym.lab.grids.store import Store
+from private_rl_gym.lab.grids.summary import as_markdown, summarize
+from private_rl_gym.lab.grids.sweep import Tally, sweep
 
 
 def told(tally: Tally, answer: object) -> None:
@@ -43,7 +43,7 @@ if __name__ == "__main__":  # worker processes import this file
             "runs": [
                 {"agent": "UCBVI", "boundary": "open", "label": "not private"},
                 {
-                    "agent": ["DPUCBVI", "FrugalUCBVI"],
+                    "agent": ["DPUCBVI", {"name": "FrugalUCBVI", "stationary": True}],
                     "boundary": {"name": "jdp", "epsilon": [1.0, 4.0], "delta": 1e-6, "batch_size": 50},
                 },
             ],

@@ -39,11 +39,11 @@ ENVIRONMENTS: dict[str, tuple[str, str]] = {
 }
 """Every registered id, with the module of ``private_rl_gym.envs`` and the class behind it."""
 
-_ROOMS = ("agents", "envs", "experiments", "planning", "privacy", "wrappers")
+_ROOMS = ("agents", "envs", "planning", "privacy", "wrappers")
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A package inside this one, loaded when it is first asked for."""
+    """Return a package inside this one, which is loaded on first access."""
     if name in _ROOMS:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}: there are {', '.join(_ROOMS)}.")
@@ -59,7 +59,7 @@ for _id, (_module, _family) in ENVIRONMENTS.items():
         register(
             id=_id,
             entry_point=f"private_rl_gym.envs.{_module}:{_family}",
-            vector_entry_point=f"private_rl_gym.envs.{_module}:{_family}Vector",
+            vector_entry_point=f"private_rl_gym.envs.vector:{_family}",
         )
 
 
@@ -89,7 +89,9 @@ def make_private(
     horizon: int | None = None,
     **options: Any,
 ) -> Agent:
-    """A private agent for an environment: it learns behind a ``JDPBillboard``, each episode being one user.
+    """Return a private agent for an environment.
+
+    It learns behind a ``JDPBillboard``. Each episode is one user.
 
     Privacy:
         That of ``JDPBillboard``: (epsilon, delta)-joint differential privacy under replacing one user.
@@ -108,9 +110,9 @@ def make_private(
         delta: As in ``JDPBillboard``.
         users: The number of users that may come.
         horizon: Largest number of steps in an episode, if the environment does not define it.
-        options: Further arguments of the agent, and of the boundary, such as ``reward_range`` and ``visits``. What both
-            take, such as ``seed`` and ``batch_size``, is the agent's.
+        options: Further arguments of the agent, and of the boundary, such as ``reward_range`` and ``visits``.
+            ``seed`` and ``batch_size`` are the agent's; ``rng`` and ``schedule`` are the boundary's.
     """
-    from private_rl_gym.agents.making import make_private
+    from private_rl_gym.agents.make_private import make_private
 
     return make_private(agent, env, epsilon=epsilon, delta=delta, users=users, horizon=horizon, **options)

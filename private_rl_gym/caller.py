@@ -1,4 +1,4 @@
-"""Warnings at the line of whoever called this package, however deep inside it they arise."""
+"""Warnings at the line of user code that called this package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["warn"]
 
 
 def warn(sentence: str) -> None:
-    """Warn at the line that led here from outside of this package."""
+    """Warn at the line outside this package from which the call came."""
     frame, level = inspect.currentframe(), 1
     package = __name__.partition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:

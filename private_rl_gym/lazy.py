@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first asked for, and those that an extra brings."""
+"""Lazy loading of a package's names, and the line that installs an extra."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ __all__ = ["install", "lazy_names"]
 
 
 def install(extra: str) -> str:
-    """The line that installs an extra, for messages. It names no index, where the name may be somebody else's."""
+    """Return the line that installs an extra, for messages.
+
+    It names no index, because another project may have the name there.
+    """
     return f"`pip install -c constraints.txt '.[{extra}]'` in a clone of private_rl_gym"
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, so that nothing heavy is loaded before it is needed.
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, which load names on first access.
 
-    The names are those that its ``__init__`` imports where ``TYPE_CHECKING``: written down once, and known to type
-    checkers. No submodule may bear the name of something that another one holds.
+    So nothing heavy is loaded before it is needed. The names are those that its ``__init__`` imports under
+    ``TYPE_CHECKING``, so they are written once and known to type checkers. No submodule may have the name of an object
+    in another submodule.
 
     Args:
         package: Name of the package, ``__name__``.

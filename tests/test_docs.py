@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import io
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 from latex2mathml.converter import convert
 
 import private_rl_gym
-from private_rl_gym.cli import app
+from private_rl_gym.lab.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -131,8 +132,8 @@ def table_in(module, name):
 
 
 def test_everything_that_can_be_named_is_on_its_page():
-    from private_rl_gym import ENVIRONMENTS
-    from private_rl_gym.experiments.names import AGENTS, BOUNDARIES
+    from private_rl_gym import agents, wrappers
+    from private_rl_gym.lab.registry import AGENTS, BOUNDARIES, ENVIRONMENTS
 
     boundaries = [named.kind.__name__ for named in BOUNDARIES.values()]
     for folder, names in (("agents", list(AGENTS)), ("boundaries", boundaries)):
@@ -142,8 +143,12 @@ def test_everything_that_can_be_named_is_on_its_page():
         entries = index.rpartition("```{toctree}")[2].split()
         missing = sorted({page.stem for page in (ROOT / "docs" / folder).glob("*.md")} - {"index", *entries})
         assert not missing, f"{', '.join(missing)}: not in the toctree of docs/{folder}/index.md"
-    missing = sorted({name for _, name in ENVIRONMENTS.values()} - table_in("environment_pages", "SHAPES"))
-    assert not missing, f"{', '.join(missing)}: no shapes in SHAPES of docs/_ext/environment_pages.py"
+    missing = sorted(set(private_rl_gym.ENVIRONMENTS) - set(ENVIRONMENTS))
+    assert not missing, f"{', '.join(missing)}: no entry in ENVIRONMENTS of lab/registry.py"
+    assert list(BOUNDARIES) == list(wrappers.BOUNDARIES), "wrappers/__init__.py and lab/registry.py name others"
+    names = {name for name in agents.__all__ if "TabularPolicy" in getattr(getattr(agents, name), "policies", ())}
+    missing = sorted(name for name in names - set(AGENTS) if not inspect.isabstract(getattr(agents, name)))
+    assert not missing, f"{', '.join(missing)}: no entry in AGENTS of lab/registry.py"
 
 
 def test_pictures_of_agents_are_drawn():

@@ -1,6 +1,7 @@
 """Rules of the house that linters do not know: privates stay at home, imports hold no cycle open, prose is plain."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "private_rl_gym"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-EXTERNAL = {"_max_episode_steps", "_exit", "_asdict"}  # Gymnasium's, os' and namedtuples' own names
-INTRUDERS = {"broken.py"}  # mechanisms that are broken on purpose do what nobody should
+EXTERNAL = {"_max_episode_steps", "_exit", "_asdict", "_replace"}  # Gymnasium's, os' and namedtuples' own names
+INTRUDERS = {"broken.py"}  # mechanisms that are broken on purpose do what other code must not
 
 
 @cache
@@ -19,8 +20,9 @@ def tree(source):
 
 
 def room(source):
-    """The top-level package that a module belongs to."""
-    return source.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    """The top-level package that a module belongs to, and of the laboratory the room."""
+    parts = source.relative_to(PACKAGE).parts
+    return "/".join(parts[: 1 + (parts[0] == "lab")]).removesuffix(".py")
 
 
 def module(source):
@@ -105,3 +107,39 @@ def test_docstrings_begin_with_nouns_and_verbs(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node) or ""
             assert not text.startswith(("What ", "How ", "What's ")), f"{source.name}: {text.splitlines()[0]}"
+
+
+def test_no_two_classes_have_one_name():
+    places = {}
+    for source in SOURCES:
+        for node in ast.walk(tree(source)):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(str(source.relative_to(PACKAGE)))
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert not twice
+
+
+REPLACED = {
+    "user": "persons? pupils? members? crowds? nobody somebody anybody whoever she her hers herself",
+    "source": "populations? entrances? doors?",
+    "guarantee": "promises? promised promising",
+    "mechanism": "central_noise counting_noise continual_noise",
+    "time-homogeneous": "told_nothing told_stationary",
+}
+"""Words that others replace (docs/design.md, 'Words'), as parts of names and in prose."""
+
+ALLOWED = {
+    "privacy/accounting/guarantee.py": "her",  # a text that saved boards are compared by
+    "wrappers/checkpoint.py": "members?",  # of a zip archive
+    "archive.py": "members?",
+}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(PACKAGE)))
+def test_one_word_is_used_for_one_thing(source):
+    text = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", source.read_text())  # names by their parts
+    allowed = ALLOWED.get(str(source.relative_to(PACKAGE)), "").split()
+    for word, replaced in REPLACED.items():
+        for other in set(replaced.split()) - set(allowed):
+            found = re.search(rf"\b{other.replace('_', ' ')}\b", text, re.IGNORECASE)
+            assert found is None, f"{found.group(0)!r}: write {word!r}, or they"

@@ -68,7 +68,7 @@ def test_planning_names_are_all_there():
 
 
 def test_dir_and_tab_know_every_name_and_every_room():
-    rooms = {"agents", "envs", "experiments", "planning", "privacy", "wrappers"}
+    rooms = {"agents", "envs", "planning", "privacy", "wrappers"}  # the laboratory is imported by its name alone
     assert rooms | {"make_private", "ENVIRONMENTS"} <= set(dir(private_rl_gym))
     for name in [*rooms, "privacy.audit"]:
         package = importlib.import_module(f"private_rl_gym.{name}")
@@ -138,7 +138,7 @@ def test_what_is_released_builds_installs_and_runs_alone(tmp_path):
     assert (site / "private_rl_gym" / "py.typed").is_file()
     code = """
 import private_rl_gym, gymnasium as gym
-from private_rl_gym.experiments.grid import BUILT_IN, read_grid
+from private_rl_gym.lab.grids.grid import BUILT_IN, read_grid
 assert "site" in private_rl_gym.__file__, private_rl_gym.__file__
 assert all(read_grid(name) for name in BUILT_IN)
 print(gym.make("PrivateRL/RiverSwim-v0").reset(seed=0)[0])

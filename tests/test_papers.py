@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from private_rl_gym.experiments import bounds
+from private_rl_gym.lab.papers import bounds
 
 ROOT = Path(__file__).parents[1]
 SPEC = importlib.util.spec_from_file_location("paper_pages", ROOT / "docs" / "_ext" / "paper_pages.py")
@@ -93,7 +93,7 @@ def lost(row):
         kind, _, name = place.partition(" ")
         if kind in ("grid", "proof"):
             folder, ending = {
-                "grid": ("private_rl_gym/experiments/grids", "toml"),
+                "grid": ("private_rl_gym/lab/grids", "toml"),
                 "proof": ("docs/proofs", "md"),
             }[kind]
             known = (ROOT / folder / f"{name}.{ending}").is_file()
@@ -111,8 +111,8 @@ def test_what_the_map_of_the_papers_names_is_there(paper):
 
 
 def test_what_has_moved_is_found():
-    assert lost({"code": ["agents.pucb:PUCB", "agents.pucb:PUCB.gone", "agents.gone:PUCB"]}) == [
-        "agents.pucb:PUCB.gone",
+    assert lost({"code": ["agents.tabular.pucb:PUCB", "agents.tabular.pucb:PUCB.gone", "agents.gone:PUCB"]}) == [
+        "agents.tabular.pucb:PUCB.gone",
         "agents.gone:PUCB",
     ]
     here = "tests/test_papers.py::test_what_has_moved_is_found"
@@ -151,7 +151,7 @@ def test_the_page_of_the_map_has_every_row_and_begins_with_those_without_code():
 def test_the_page_of_bounds_has_every_row_and_every_bound():
     page = pages.bounds_page()
     for row in bounds.TABLES:
-        assert page.count(f"| {row.table} | {row.learner} | {row.promise} |") == len(pages.SETTINGS)
+        assert page.count(f"| {row.table} | {row.learner} | {row.guarantee} |") == len(pages.SETTINGS)
     missing = [name for name in bounds.__all__ if name.islower() and f"| `{name}` |" not in page]
     assert not missing
     _, S, A, H, K = pages.SETTINGS[0]
@@ -161,6 +161,11 @@ def test_the_page_of_bounds_has_every_row_and_every_bound():
 def test_a_bound_above_all_that_can_be_lost_is_in_italics():
     assert (pages.said(999.6, 1000), pages.said(1000.4, 1000)) == ("1,000", "*1,000*")
     assert pages.said(1.29e13, 1000) == "*1e13*"
+
+
+def test_the_pages_in_the_repository_are_those_that_a_build_makes():
+    folder = ROOT / "docs" / "papers"
+    assert {path.name: path.read_text("utf-8") for path in folder.iterdir()} == pages.made_pages(), "run `make docs`"
 
 
 BOUNDED = ["pucb", "dp-ucbvi", "private-ucbvi", "sdp-pe", "linopt", "rlsvi", "ucbvi"]

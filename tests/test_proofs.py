@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.mechanisms import MECHANISMS
 from private_rl_gym.wrappers import BOUNDARIES, JDPBillboard, LDPPerStep
 
 ROOT = Path(__file__).parents[1]
@@ -92,9 +92,9 @@ def test_what_a_proof_speaks_of_is_there(page):
 
 
 def test_what_has_moved_is_found():
-    assert lost("Used by `BinaryTree` in `privacy/counting/tree.py`, `JDPBillboard` in `wrappers/`.") == []
-    assert lost("Used by `BinaryTree` and `Batched` in `privacy/counting/tree.py`.") == ["Batched"]
-    assert lost("Used by `bounds.py` and\n`tree.py` in `privacy/audit/`.") == ["tree.py"]
+    assert lost("Used by `BinaryTree` in `privacy/mechanisms/trees.py`, `JDPBillboard` in `wrappers/`.") == []
+    assert lost("Used by `BinaryTree` and `Batched` in `privacy/mechanisms/trees.py`.") == ["Batched"]
+    assert lost("Used by `bounds.py` and\n`trees.py` in `privacy/audit/`.") == ["trees.py"]
     assert lost("By `gaussian_mu()`, `TernaryTree`, `nowhere.py`, `no_such_word`.") == [
         "TernaryTree",
         "nowhere.py",
@@ -114,7 +114,7 @@ def test_a_row_of_the_index_names_modules_that_point_to_its_page():
             assert any(page in cited(source) for source in found), f"{module} does not point to docs/proofs/{page}.md"
 
 
-@pytest.mark.parametrize("kind", COUNTING.values(), ids=COUNTING)
+@pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS)
 def test_every_counting_mechanism_has_a_proof_that_its_billboard_names(kind):
     proofs = cited(Path(inspect.getfile(kind)))
     assert proofs, f"{kind.__name__}: let its module point to docs/proofs/NAME.md"

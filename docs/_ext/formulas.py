@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: the site needs neither network nor scripts for them."""
+"""Formulas as MathML, which browsers draw without a network and without scripts."""
 
 import re
 from html import unescape
@@ -8,10 +8,10 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 LONG = 36
-"""Signs within a sentence that do not fit into a line of a telephone: such a formula may scroll."""
+"""The length in characters above which an inline formula may scroll on a narrow screen."""
 
 AFTER = re.compile(r"[.,;:)\]]+|-[A-Za-z]+[.,;:)]*")
-"""Text that belongs to the formula before it: punctuation, and the rest of a word."""
+"""Text that stays with the formula before it: punctuation, and the rest of a word."""
 
 TAG = re.compile(r"\s*\\tag\{([^}]*)\}\s*$")
 """The number of an equation."""
@@ -38,7 +38,7 @@ def _display(translator, node):
 
 
 def keep_punctuation(_app, doctree, _page):
-    """No line begins with the punctuation after a formula."""
+    """Keep punctuation on the line of the formula before it."""
     for node in doctree.findall(nodes.math):
         beside = node.next_node(descend=False, siblings=True)
         found = AFTER.match(beside) if isinstance(beside, nodes.Text) else None

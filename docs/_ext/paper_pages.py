@@ -1,10 +1,13 @@
-"""Pages about the papers: their bounds in numbers, and a map from what they name to what it became here."""
+"""Pages about the papers: their bounds, and a map to the code.
+
+The bounds are in numbers. The map has the code of each result.
+"""
 
 import math
 import sys
 from pathlib import Path
 
-from private_rl_gym.experiments import bounds
+from private_rl_gym.lab.papers import bounds
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,63 +32,77 @@ def setup(app):
 def write_pages(app):
     folder = Path(app.srcdir) / "papers"
     folder.mkdir(exist_ok=True)
-    (folder / "bounds.md").write_text(bounds_page())
-    (folder / "map.md").write_text(map_page(papers()))
+    for name, text in made_pages().items():
+        (folder / name).write_text(text, "utf-8")
+
+
+def made_pages():
+    """Return the text of each page by its file name; the repository keeps the files, so that they can be read there."""
+    return {"bounds.md": bounds_page(), "map.md": map_page(papers())}
 
 
 def bounds_page():
-    """Tables of the papers with numbers, and one line for each bound that is code."""
+    """Return the page of bounds.
+
+    It has the papers' tables in numbers, and one line for each bound in code.
+    """
     lines = [
         "# Bounds of the papers",
         "",
-        "Table 1 of DP-UCBVI and table I of SDP-PE, as `private_rl_gym.experiments.bounds.TABLES`. Numbers are orders",
-        "with the constant 1 and no logarithms: they compare growth, and no learner need be below its own. Whoever",
-        "learns nothing loses at most H K; where a bound is above that (in italics), it says nothing yet. T = H K is",
-        "steps.",
+        "After this page you can compare the papers' regret bounds at three problem sizes. The tables are table 1 of",
+        "DP-UCBVI and table I of SDP-PE, as in `private_rl_gym.lab.papers.bounds.TABLES`. Numbers have the constant 1",
+        "and no logarithms, so they compare growth alone, and a learner may be above its own bound. Regret is never",
+        "above H K, so bounds above that, in italics, are vacuous. T = H K is the number of steps.",
     ]
     for name, S, A, H, K in SETTINGS:
         heads = " | ".join(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)
-        lines += ["", f"## S = {S}, A = {A}, H = {H}, K = {K:,}", "", f"That is {name}. H K = {H * K:,}.", ""]
-        lines += [f"| table | learner | promise | bound | {heads} |", "|---|---|---|---|" + "---|" * len(EPSILONS)]
+        lines += ["", f"## S = {S}, A = {A}, H = {H}, K = {K:,}", "", f"This is {name}. H K = {H * K:,}.", ""]
+        lines += [f"| table | learner | guarantee | bound | {heads} |", "|---|---|---|---|" + "---|" * len(EPSILONS)]
         for row in bounds.TABLES:
             cells = [said(row.regret(H, S, A, K, epsilon), H * K) for epsilon in EPSILONS]
-            lines.append(f"| {row.table} | {row.learner} | {row.promise} | ${row.formula}$ | {' | '.join(cells)} |")
-    lines += ["", "## All bounds that are code", "", "| function | bound |", "|---|---|"]
+            lines.append(f"| {row.table} | {row.learner} | {row.guarantee} | ${row.formula}$ | {' | '.join(cells)} |")
+    lines += ["", "## All bounds in code", "", "| function | bound |", "|---|---|"]
     for name in bounds.__all__:
         if name.islower():
             lines.append(f"| `{name}` | {getattr(bounds, name).__doc__.splitlines()[0]} |")
     lines += [
         "",
-        "Their arguments and formulas are in the [reference](../reference.md); where each theorem went is on the",
-        "[map](map.md).",
+        "The [reference](../reference.md) has their arguments and formulas. The [map](map.md) has the code of each",
+        "theorem.",
         "",
     ]
     return "\n".join(lines)
 
 
 def said(regret, most):
-    """A number with its thousands; in italics if it is above all that can be lost, and an order if it is far above."""
+    """Return a bound as text with thousands separators.
+
+    It is in italics if it is vacuous, and a power of ten if it is large.
+    """
     if regret <= most:
         return f"{regret:,.0f}"
     return f"*{regret:,.0f}*" if regret < 1e7 else f"*1e{round(math.log10(regret))}*"
 
 
 def papers():
-    """The papers, each with its name, its title and its rows."""
+    """Return the papers, each with its name, its title and its rows."""
     return tomllib.loads(ROWS.read_text())["papers"]
 
 
 def map_page(found):
-    """Rows without code first, with the reason; then a table for each paper."""
+    """Return the page of the map.
+
+    First come rows without code, with the reason, then a table for each paper.
+    """
     rows = [row for paper in found for row in paper["rows"]]
     bare = sum("code" not in row for row in rows)
     lines = [
         "# Map of the papers",
         "",
-        f"Everything that the five papers name, and what it became: {len(rows)} rows, of which {bare} have no code.",
-        "Modules are those of `private_rl_gym`. What is measured by a grid is run by `private-rl-gym sweep` with its",
-        "name. A test resolves every name and every test on this page. Bounds in numbers: [Bounds](bounds.md).",
-        "Rows without code stand in the first table alone.",
+        "After this page you can find the code, the tests and the proofs of each definition, theorem and algorithm of",
+        f"the five papers: {len(rows)} rows, of which {bare} have no code and are in the first table alone. Modules",
+        "are those of `private_rl_gym`. `private-rl-gym sweep` with the name of a grid runs it. A test resolves every",
+        "name on this page. [Bounds](bounds.md) has the bounds in numbers.",
         "",
         "## Without code",
         "",
@@ -100,7 +117,7 @@ def map_page(found):
         lines += [f"| {paper['name']} | {', '.join(labels)} | {reason} |" for reason, labels in reasons.items()]
     for paper in found:
         lines += ["", f"## {paper['name']}", "", f"{paper['title']}.", ""]
-        lines += ["| there | what it says | here | measured | what differs |", "|---|---|---|---|---|"]
+        lines += ["| label | statement | code | tests, grids, proofs | difference |", "|---|---|---|---|---|"]
         for row in (row for row in paper["rows"] if "code" in row):
             code = " ".join(f"`{name}`" for name in row["code"])
             measured = " ".join(shown(place) for place in row.get("measured", []))
@@ -109,7 +126,10 @@ def map_page(found):
 
 
 def shown(place):
-    """A test by its name, a grid, or a link to a proof."""
+    """Return the text of a place: a test, a grid, or a proof.
+
+    A test has its name, and a proof has a link.
+    """
     kind, _, name = place.partition(" ")
     if kind == "proof":
         return f"[proof](../proofs/{name}.md)"

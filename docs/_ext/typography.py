@@ -1,4 +1,7 @@
-"""Lines that end where a reader would end them: numbers stay with their signs, long names break after a separator."""
+"""Line breaks: numbers stay with their signs, and long names may break.
+
+Long names in code break after a separator.
+"""
 
 import re
 
@@ -14,7 +17,7 @@ RULES = (
 
 
 def keep_together(_app, doctree, _page):
-    """Replace what would break in prose; code stays as it is."""
+    """Replace breaking spaces and hyphens in prose, but not in code."""
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.math | nodes.math_block | nodes.raw):
             continue
@@ -26,7 +29,7 @@ def keep_together(_app, doctree, _page):
 
 
 def break_names(_app, _page, _template, context, _doctree):
-    """Long names in code may break after a separator, and nowhere else as long as that will do."""
+    """Allow long names in code to break after a separator."""
     long = re.compile(r'(?<=<span class="pre">)[^<]{16,}(?=</span>)')
     context["body"] = long.sub(
         lambda name: re.sub(r"(?<=[\w)\]])([./_=(:]+)(?=\w)", r"\1<wbr>", name[0]), context.get("body", "")

@@ -6,7 +6,7 @@
 * ``PrivateUCBVI``, ``PrivateUCBPO`` - value iteration and policy optimisation with a Hoeffding bonus on private counts
 * ``DPUCBVI`` - the private Bernstein bonus
 * ``LDPOBI`` - optimistic backward induction on counts that users randomize
-* ``DPAPVI`` - pessimism, for users who have come already
+* ``DPAPVI`` - pessimism, for earlier users
 * ``DPSE`` - successive elimination of the arms of a bandit
 * ``PrivateLinOptVI``, ``PrivateLinOptPO`` - linear mixtures, by value iteration or policy optimisation
 * ``LDPUCRLVTR`` - value-targeted regression on moments that users noise
@@ -14,7 +14,7 @@
 * ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
 * ``DPPolicyGradient``, ``DPPPO`` - policy gradients on noisy sums, for environments that cannot be counted
 * ``RLSVI`` - exploration by noise, which gives a guarantee of its own
-* ``ModelLoop`` - anybody's learner, trained on private models between groups of users
+* ``ModelLoop`` - any learner, trained on private models between groups of users
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent as Agent
     from private_rl_gym.agents.batched import Batch as Batch
     from private_rl_gym.agents.batched import BatchedAgent as BatchedAgent
-    from private_rl_gym.agents.dp_apvi import DPAPVI as DPAPVI
-    from private_rl_gym.agents.dp_policy_gradient import DPPolicyGradient as DPPolicyGradient
-    from private_rl_gym.agents.dp_ppo import DPPPO as DPPPO
-    from private_rl_gym.agents.dp_se import DPSE as DPSE
-    from private_rl_gym.agents.dp_ucbvi import DPUCBVI as DPUCBVI
-    from private_rl_gym.agents.frugal_ucbvi import FrugalUCBVI as FrugalUCBVI
-    from private_rl_gym.agents.ldp_obi import LDPOBI as LDPOBI
-    from private_rl_gym.agents.ldp_ucrl_vtr import LDPUCRLVTR as LDPUCRLVTR
-    from private_rl_gym.agents.linear import OPPO as OPPO
-    from private_rl_gym.agents.linear import UCRLVTR as UCRLVTR
-    from private_rl_gym.agents.linear import PrivateLinOptPO as PrivateLinOptPO
-    from private_rl_gym.agents.linear import PrivateLinOptVI as PrivateLinOptVI
+    from private_rl_gym.agents.deep.dp_policy_gradient import DPPolicyGradient as DPPolicyGradient
+    from private_rl_gym.agents.deep.dp_ppo import DPPPO as DPPPO
+    from private_rl_gym.agents.linear.ldp_ucrl_vtr import LDPUCRLVTR as LDPUCRLVTR
+    from private_rl_gym.agents.linear.linopt import OPPO as OPPO
+    from private_rl_gym.agents.linear.linopt import UCRLVTR as UCRLVTR
+    from private_rl_gym.agents.linear.linopt import PrivateLinOptPO as PrivateLinOptPO
+    from private_rl_gym.agents.linear.linopt import PrivateLinOptVI as PrivateLinOptVI
     from private_rl_gym.agents.model_loop import ModelLoop as ModelLoop
-    from private_rl_gym.agents.private_ucbpo import PrivateUCBPO as PrivateUCBPO
-    from private_rl_gym.agents.private_ucbvi import PrivateUCBVI as PrivateUCBVI
-    from private_rl_gym.agents.psrl import PSRL as PSRL
-    from private_rl_gym.agents.pucb import PUCB as PUCB
-    from private_rl_gym.agents.pucb import UBEV as UBEV
-    from private_rl_gym.agents.rlsvi import RLSVI as RLSVI
-    from private_rl_gym.agents.sdp_pe import APEVE as APEVE
-    from private_rl_gym.agents.sdp_pe import SDPPE as SDPPE
-    from private_rl_gym.agents.ucbvi import UCBVI as UCBVI
+    from private_rl_gym.agents.offline.dp_apvi import DPAPVI as DPAPVI
+    from private_rl_gym.agents.tabular.dp_se import DPSE as DPSE
+    from private_rl_gym.agents.tabular.dp_ucbvi import DPUCBVI as DPUCBVI
+    from private_rl_gym.agents.tabular.frugal_ucbvi import FrugalUCBVI as FrugalUCBVI
+    from private_rl_gym.agents.tabular.ldp_obi import LDPOBI as LDPOBI
+    from private_rl_gym.agents.tabular.private_ucbpo import PrivateUCBPO as PrivateUCBPO
+    from private_rl_gym.agents.tabular.private_ucbvi import PrivateUCBVI as PrivateUCBVI
+    from private_rl_gym.agents.tabular.psrl import PSRL as PSRL
+    from private_rl_gym.agents.tabular.pucb import PUCB as PUCB
+    from private_rl_gym.agents.tabular.pucb import UBEV as UBEV
+    from private_rl_gym.agents.tabular.rlsvi import RLSVI as RLSVI
+    from private_rl_gym.agents.tabular.sdp_pe import APEVE as APEVE
+    from private_rl_gym.agents.tabular.sdp_pe import SDPPE as SDPPE
+    from private_rl_gym.agents.tabular.ucbvi import UCBVI as UCBVI
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -9,6 +9,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.planning.arrays import flag
+
 if TYPE_CHECKING:
     from private_rl_gym.agents.base import Agent
 
@@ -16,7 +18,7 @@ __all__ = ["Actor"]
 
 
 class Actor:
-    """Reads stages and states from observations, and takes actions from the agent's policy."""
+    """Actions of an agent's policy, for the stages and states in observations."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -30,16 +32,12 @@ class Actor:
         *,
         deterministic: bool,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The actions, and the next stages."""
-        agent = self._agent
+        """Return the actions, and the next stages."""
+        agent, deterministic = self._agent, flag(deterministic, "deterministic")
         policy = agent.best_policy()
         last = policy.horizon - 1
-        timed = isinstance(agent.observation_space, gym.spaces.MultiDiscrete)
-        rows, single = self._rows(observation, timed=timed)
-        states = rows[:, 1] if timed else rows - int(getattr(agent.observation_space, "start", 0))
-        shown = rows[:, 0] if timed else np.zeros(1)
-        if not ((states >= 0) & (states < policy.n_states)).all() or (shown < 0).any():
-            raise self._refused()
+        rows, single, timed = self._rows(observation)
+        states = self._states(rows, policy.n_states, timed=timed)
         stages = rows[:, 0] if timed else self._stages(len(rows), state, episode_start)
         actions = np.empty(len(rows), dtype=np.int64)
         for row, (stage, where) in enumerate(zip(np.minimum(stages, last), states, strict=True)):
@@ -52,8 +50,32 @@ class Actor:
         actions += int(getattr(agent.action_space, "start", 0))
         return (actions[0] if single else actions), np.minimum(stages + 1, last + 1)
 
-    def _rows(self, observation: Any, *, timed: bool) -> tuple[NDArray[np.int64], bool]:
-        """The observations as whole numbers, one row for each user, and whether there is one user alone."""
+    def look_up(self, table: NDArray[Any], observation: Any, state: tuple[NDArray[Any], ...] | None) -> NDArray[Any]:
+        """Return the entries of ``[h, s]`` for these observations."""
+        rows, single, timed = self._rows(observation)
+        states = self._states(rows, table.shape[1], timed=timed)
+        given = np.zeros(len(rows), dtype=np.int64) if state is None else self._stages(len(rows), state, None)
+        stages = np.minimum(rows[:, 0] if timed else given, len(table) - 1)
+        found = table[stages, states]
+        return np.asarray(found[0] if single else found)
+
+    def _states(self, rows: NDArray[np.int64], n_states: int, *, timed: bool) -> NDArray[np.int64]:
+        """Return the states in the rows of observations, numbered from 0.
+
+        Raises ValueError if they are out of range.
+        """
+        states = rows[:, 1] if timed else rows - int(getattr(self._agent.observation_space, "start", 0))
+        shown = rows[:, 0] if timed else np.zeros(1)
+        if not ((states >= 0) & (states < n_states)).all() or (shown < 0).any():
+            raise self._refused()
+        return np.asarray(states)
+
+    def _rows(self, observation: Any) -> tuple[NDArray[np.int64], bool, bool]:
+        """Return observations as rows of whole numbers, and two properties of them.
+
+        The properties are whether there is only one user, and whether observations contain the stage.
+        """
+        timed = isinstance(self._agent.observation_space, gym.spaces.MultiDiscrete)
         try:
             observations = np.asarray(observation)
             whole = observations.astype(np.int64)
@@ -64,10 +86,13 @@ class Actor:
         rows = whole[None] if single else whole
         if not fits or rows.ndim != 1 + int(timed) or (timed and rows.shape[1] != 2):
             raise self._refused()
-        return rows, single
+        return rows, single, timed
 
     def _refused(self) -> ValueError:
-        """The error for what is no observation; it does not repeat it, because it may be a user's."""
+        """Return the error for an invalid observation.
+
+        It does not contain the observation, which may be a user's.
+        """
         space = self._agent.observation_space
         return ValueError(
             f"An observation is not in {space}: give predict one observation, as reset and step return it, or an array "

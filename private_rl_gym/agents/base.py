@@ -1,34 +1,38 @@
-"""The base class of all learners: Stable-Baselines3's methods around one function, ``plan(release) -> Policy``."""
+"""The base class of all learners.
+
+It has Stable-Baselines3's methods around one function, ``plan(release) -> Policy``.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from private_rl_gym.agents import storage
+from private_rl_gym.agents import saving
 from private_rl_gym.agents.acting import Actor
-from private_rl_gym.agents.inputs import single_env, users_of
+from private_rl_gym.agents.inputs import board_of, check_statistic, checked_policy, single_env, users_of, vectorized
 from private_rl_gym.agents.logs import Logs
-from private_rl_gym.agents.watching import tell, watching
-from private_rl_gym.caller import warn
+from private_rl_gym.agents.offline.pessimism import OfflinePlan, known_places
+from private_rl_gym.agents.saving import Learned, Origins, SavedAgent
+from private_rl_gym.agents.watching import took_a_step, watching
+from private_rl_gym.planning.arrays import file_path, flag, positive_integer, real, seed_of, shown, whole
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.guarantee import Guarantee
+from private_rl_gym.privacy.accounting.guarantee import Guarantee
+from private_rl_gym.privacy.accounting.ledger import weakest
+from private_rl_gym.privacy.errors import NoError
+from private_rl_gym.privacy.requests import Request
 from private_rl_gym.wrappers.boundary import Boundary
-from private_rl_gym.wrappers.entrance import BudgetExhausted
-from private_rl_gym.wrappers.open_billboard import OpenBillboard
-from private_rl_gym.wrappers.population import layers
 
 if TYPE_CHECKING:
+    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.type_aliases import MaybeCallback
     from stable_baselines3.common.vec_env import VecEnv
@@ -36,15 +40,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
-OTHERS = "parameters were set: whoever they were learned from is not covered"
-"""The note in a guarantee about parameters that came without one."""
+MILLION = 1_000_000
 
 
 class Agent(ABC):
     """A function from releases to policies, with Stable-Baselines3's ``learn`` and ``predict``.
 
     An agent meets users through ``board.serve`` and learns from ``board.release``; it never touches a trajectory.
-    Around an environment without a boundary it puts an ``OpenBillboard``, and says that the run is not private.
+    Around an environment without a boundary it puts an ``OpenBillboard``, and warns that the run is not private.
     Everything that it logs, saves and prints comes from releases alone.
 
     Args:
@@ -60,13 +63,16 @@ class Agent(ABC):
     """Names of the policies that the agent can learn; the first is the usual one."""
 
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
-    """Names of the constructor's arguments that are saved, to rebuild the agent when it is loaded."""
+    """Names of the constructor's arguments that are saved, to rebuild the agent: usually all but those of a run."""
 
     keeps_policy: ClassVar[bool] = True
-    """Whether a loaded agent keeps the policy that it learned until another board publishes something new."""
+    """Whether users of another board run the policy of a loaded agent. Then the sums of that board depend on it."""
 
     private: ClassVar[bool] = True
-    """Whether the agent is made for users behind a boundary; it then warns if there is none."""
+    """Whether the agent is made for users behind a boundary. If not, it takes sums for exact, whatever noise they have.
+
+    A private agent warns if there is no boundary.
+    """
 
     parameter_name: ClassVar[str] = "table"
     """The name of the numbers of its policies in ``get_parameters``."""
@@ -83,6 +89,13 @@ class Agent(ABC):
     secret_randomness: ClassVar[bool] = False
     """Whether the agent's own randomness protects users. If so, it is saved only if a seed was given anyway."""
 
+    def __init_subclass__(cls) -> None:
+        if {"__init__", "saved_arguments"} & vars(cls).keys() == {"__init__"}:
+            known = {*cls.saved_arguments, "verbose", "tensorboard_log", "seed"}
+            named = inspect.signature(cls.__init__).parameters.values()
+            own = (option.name for option in named if option.kind is option.KEYWORD_ONLY and option.name not in known)
+            cls.saved_arguments = (*cls.saved_arguments, *own)
+
     def __init__(
         self,
         policy: str | None = "TabularPolicy",
@@ -93,28 +106,20 @@ class Agent(ABC):
         tensorboard_log: str | None = None,
         seed: int | None = None,
     ) -> None:
-        if policy is not None and policy not in self.policies:
-            kind = type(self).__name__
-            if isinstance(policy, str) and policy not in gym.registry:
-                raise ValueError(f"policy is {policy!r}: {kind} has one kind, {self.policies[0]!r}.")
-            raise ValueError(f"The policy comes first, then the environment: {kind}({self.policies[0]!r}, env).")
-        if not 0.0 < beta < 1.0:
-            raise ValueError(f"beta is {beta}: a probability of failure lies in (0, 1).")
-        self.beta = beta
-        self.verbose = verbose
-        self.tensorboard_log = tensorboard_log
-        self.seed = seed
+        checked_policy(type(self), policy)
+        if not 0.0 < real(beta, "beta") < 1.0:
+            raise ValueError(f"beta is {shown(beta)}: a probability of failure lies in (0, 1).")
+        self.beta = float(beta)
+        self.verbose = whole(verbose, "verbose", "0, 1 or 2")
+        self.tensorboard_log = None if tensorboard_log is None else str(file_path(tensorboard_log, "tensorboard_log"))
+        self.seed = seed = seed_of(seed)
         self.num_timesteps = 0
         self.observation_space: gym.Space[Any] | None = None
         self.action_space: gym.Space[Any] | None = None
         self.board: Boundary | None = None
-        self._policy: Policy | None = None
-        self._ask: Ask | None = None  # the request that belongs to it
-        self._planned: int | None = None  # the version that the policy was planned from
-        self._identity: str | None = None  # of the board that was met last; a restored one has another
-        self._loaded: tuple[str | None, dict[str, NDArray[Any]], int | None, Policy | None] | None = None
-        self._earlier: Guarantee | None = None  # to the users whom a loaded policy was learned from
-        self._in_episode = False  # callbacks are called for a user's steps: her policy is the current one
+        self.learned = Learned()  # on this board; replaced as a whole
+        self._brought: Learned | None = None  # from a file, or by set_parameters; no user has run it yet
+        self._in_episode = False  # callbacks are called for a user's steps: their policy is the current one
         self._vec_env: VecEnv | None = None
         self._actor, self._logs = Actor(self), Logs(self)
         self.set_random_seed(seed)
@@ -131,137 +136,139 @@ class Agent(ABC):
 
     @abstractmethod
     def plan(self, release: Any) -> Policy:
-        """The policy for the next users, given the newest release."""
+        """Return the policy for the next users, given the newest release."""
 
-    def request(self) -> Ask | None:
-        """The request to users who run the plan, besides their actions; None for most agents."""
+    def next_request(self) -> Request | None:
+        """Return the request to users who run the plan; None for most agents."""
         return None
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays that planning carries from release to release, to be saved."""
+        """Return the arrays that planning carries from release to release, to be saved."""
         return {}
 
-    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:  # noqa: B027 - most agents carry nothing
         """Restore the arrays of ``state``."""
-        del arrays
+
+    def needs(self, board: Boundary) -> Any:
+        """Return the statistic that the agent learns from.
+
+        The boundary is bound to it if its statistic was left open.
+        """
+        return self.statistic
+
+    def check(self, board: Boundary) -> None:  # noqa: B027 - most agents learn from any board with their statistic
+        """Raise ValueError if the agent cannot learn from this boundary.
+
+        The boundary publishes the statistic that ``needs`` returns.
+        """
 
     def prepare(self) -> None:  # noqa: B027 - most agents have nothing to prepare
-        """Prepare for a new environment. Called when it is set, as soon as its sizes are known."""
+        """Prepare for a new environment.
+
+        It is called when the environment is set, as soon as its sizes are known.
+        """
 
     # The environment -------------------------------------------------------------------------------------------------
 
     def set_env(self, env: gym.Env[Any, Any] | VecEnv | str, force_reset: bool = True) -> None:
-        """Learn from another environment. If there was one before, sizes must be equal.
+        """Learn from another environment.
+
+        If there was one before, sizes must be equal.
 
         ``force_reset`` is an argument of Stable-Baselines3 without effect here: a boundary always starts with a new
         user.
         """
-        del force_reset
         single = single_env(env)
-        board = next((layer for layer in layers(single) if isinstance(layer, Boundary)), None)
-        bare = board is None
-        if board is None:
-            if getattr(single, "ledger", None) is not None:
-                raise ValueError(
-                    f"{type(single).__name__} publishes no sums, which {type(self).__name__} learns from: it is for "
-                    "learners that act on observations. Use LDPUserSide."
-                )
-            board = OpenBillboard(single)
-            notice = "This run is not private: there is no trust boundary around the environment."
-            if self.private:
-                more = "Put one around it, such as JDPBillboard; or an OpenBillboard, if exact sums are meant."
-                warnings.warn(f"{notice} {more}", stacklevel=2)
-            elif self.verbose:
-                print(notice)
-        outside = [type(layer).__name__ for layer in takewhile(lambda layer: layer is not board, layers(single))]
-        if outside and not bare:
-            warnings.warn(
-                f"{', '.join(outside)} outside the {type(board).__name__} will see nothing and change nothing: agents "
-                "meet users through the boundary. Put wrappers inside it, around the environment.",
-                stacklevel=2,
-            )
-        self._settle(board)
-        if self.board is not None and self.board.sizes != board.sizes:
-            raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self.board.sizes}.")
-        known = self._policy
-        if known is not None and (known.horizon, known.n_states, known.n_actions) != board.sizes:
-            sizes = (known.horizon, known.n_states, known.n_actions)
-            raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {sizes}.")
-        same, loaded = board is self.board, self.board is None and known is not None
+        board = board_of(single, self)
+        board.bind(self.needs(board), apart=self.plans_batches)
+        check_statistic(self, board)
+        self.check(board)
+        if self._sizes() not in (None, board.sizes):
+            raise ValueError(f"The environment has sizes {board.sizes}, and this agent learned on {self._sizes()}.")
+        same = board is self.board
         self.board, self._vec_env = board, None if isinstance(env, str | gym.Env) else env
         self.observation_space, self.action_space = single.observation_space, single.action_space
         if not same:
-            self._meet(board, acts_on=loaded)
+            self._begin_on(board)
 
-    def _settle(self, board: Boundary) -> None:
-        """Let the boundary publish what this agent needs, if that was left open. Raises ValueError if it does not."""
-        board.settle(self.statistic, apart=self.plans_batches)
-        kind = type(board).__name__
-        if board.statistic.name != self.statistic:
-            raise ValueError(
-                f"{type(self).__name__} learns from {self.statistic} sums, and the {kind} publishes "
-                f"{board.statistic.name} ones: build the boundary without statistic=, or with "
-                f"statistic={self.statistic!r} (under a shuffler, the LDPUserSide inside)."
-            )
-        if self.plans_batches and not (board.closes_early or (self.takes_large_batches and board.least_batch > 1)):
-            raise ValueError(
-                f"{type(self).__name__} closes batches itself, which would cost this {kind} its promise: use "
-                "SDPShuffler, LDPUserSide, or JDPBillboard with counting='batched'."
-            )
+    def _begin_on(self, board: Boundary) -> None:
+        """Learn from the sums of this board from now on.
 
-    def _meet(self, board: Boundary, *, acts_on: bool) -> None:
-        """Learn from the sums of this board from now on. If a loaded agent learned from them before, it continues.
+        If the state that was brought was learned from them, continue from it.
 
-        With ``acts_on``, an agent with ``keeps_policy`` keeps its policy until there is a new release.
+        The policies that users of the last board have run stay in its sums, to which the agent may return. So its
+        origins stay.
         """
-        self._identity = board.identity
+        left, brought = self.learned, self._brought
+        stays = not self.plans_batches  # an agent that plans its batches learns from the users of its own alone
+        origins = {name: guarantee for name, guarantee in left.origins.items() if stays and name != left.board}
+        self.learned = replace(left, policy=None, planned=None, origins=origins, board=board.identity)
         self.prepare()
-        if self._loaded is not None and self._loaded[0] == board.identity:
-            _, arrays, self._planned, self._policy = self._loaded
-            self.set_state(arrays)
-            self._loaded = None
-            self._learns_here()
-        elif acts_on and self.keeps_policy:
-            self._planned = board.release.version
-        else:
-            self._policy = self._planned = None
-            self._earlier = self._earlier if acts_on else None
+        if brought is not None and brought.board == board.identity:
+            self._resume(brought)
+        elif brought is not None and self.keeps_policy:
+            self.learned = replace(self.learned, policy=brought.policy, planned=board.release.version)
+        if self.learned.policy is None:
+            self.learned = replace(self.learned, known=None)
+
+    def _resume(self, brought: Learned) -> None:
+        """Continue from a saved state, on the board that it was learned from."""
+        self.learned = replace(self.learned, policy=brought.policy, planned=brought.planned)
+        self.set_state(brought.arrays)
+        if brought.board in brought.origins:  # else nothing was learned here yet, and what was brought there still is
+            self.learned, self._brought = replace(self.learned, origins=brought.origins), None
 
     def get_env(self) -> VecEnv | None:
-        """The environment as a ``VecEnv`` for Stable-Baselines3's callbacks: the given one, if one was given."""
-        if self.board is None:
-            return None
-        if self._vec_env is None:
-            from stable_baselines3.common.vec_env import DummyVecEnv
+        """Return a ``VecEnv`` with the board in it, for Stable-Baselines3's callbacks.
 
-            board = self.board
-            self._vec_env = DummyVecEnv([lambda: board])
+        If a ``VecEnv`` was given to the agent, it is returned. The board itself is ``agent.board``.
+        """
+        if self.board is not None and self._vec_env is None:
+            self._vec_env = vectorized(self.board)
         return self._vec_env
 
     def get_vec_normalize_env(self) -> None:
-        """None: counts are never normalized."""
+        """Return None, because counts are never normalized."""
         return
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Restart the agent's own random streams: one for learning, and one for ``predict``."""
+        seed = seed_of(seed)
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"agent")))
         self._predict_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"predict")))
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee to users against anyone who sees what this agent learned: the strongest in the ledger.
+        """The guarantee against anyone who sees the contents of this agent.
 
-        A loaded agent states the guarantee that it was saved with, until it learns from another board.
+        It is the guarantee to the users from whose data these contents were learned. For what was learned on one board,
+        it is the strongest in the ledger. A loaded agent states the guarantee that it was saved with. Once users of
+        another board have run what it learned, it states the weaker of both in each part. For parameters of unknown
+        origin it states no privacy.
         """
-        return self.promise if self._earlier is None else self._earlier
+        return weakest(self.origins.values())
 
     @property
-    def promise(self) -> Guarantee:
+    def origins(self) -> Origins:
+        """The boards whose users the agent has learned from, with their guarantees.
+
+        If there are none, it is the agent's own board.
+        """
+        held = {**({} if self._brought is None else self._brought.origins), **self.learned.origins}
+        if not held or (self.board is not None and self.board.identity in held):
+            held[self._board.identity] = self.board_guarantee  # as it is now
+        return held
+
+    @property
+    def board_guarantee(self) -> Guarantee:
         """The guarantee to the users of the board."""
         return self._board.ledger.outside
 
     def streams(self) -> dict[str, np.random.Generator]:
-        """The agent's own generators, to be saved where ``secret_randomness`` allows it."""
+        """Return the agent's own generators.
+
+        They are saved where ``secret_randomness`` allows it.
+        """
         return {"rng": self.rng}
 
     @property
@@ -270,94 +277,115 @@ class Agent(ABC):
         return self._board.sizes[0]
 
     @property
+    def expected_users(self) -> int:
+        """The number of users that constants are computed for.
+
+        It is the number of users of the board, or a million where any number may come.
+        """
+        return self._board.users or MILLION
+
+    @property
     def _board(self) -> Boundary:
         if self.board is None:
             raise ValueError(f"{type(self).__name__} has no environment: give it one with set_env.")
         return self.board
 
     @property
-    def ask(self) -> Ask | None:
+    def request(self) -> Request | None:
         """The request to users who run the current policy, besides their actions."""
-        return self._ask
+        return self.learned.request
 
     # Learning --------------------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
-        """The policy of the next user; while callbacks are called for a user's steps, the policy of that user."""
-        if self._policy is not None and (self._in_episode or self.board is None):
-            return self._policy
-        self._plan_if_new()
-        assert self._policy is not None  # noqa: S101 - planned just now
-        return self._policy
+        """The policy of the next user.
+
+        While callbacks are called for a user's steps, it is the policy of that user.
+        """
+        known = self.learned.policy
+        if known is None or not (self._in_episode or self.board is None):
+            self.users_to_come()
+        policy: Policy = self.learned.policy
+        return policy
 
     def best_policy(self) -> Policy:
-        """The policy that ``predict`` plays: the current one, unless the agent explores with other policies.
+        """Return the policy that ``predict`` plays.
 
-        A loaded agent has no board, so use ``self.policy`` and what ``state`` saves, and nothing else.
+        It is the current one, unless the agent explores with other policies. A loaded agent has no board, so use
+        ``self.policy`` and the arrays of ``state``, and nothing else.
         """
         return self.policy
 
-    def _plan_if_new(self) -> None:
-        if self._board.identity != self._identity:  # the board has continued from a saved state
-            self._meet(self._board, acts_on=True)
-        release = self._board.release
-        if self._policy is None or release.version != self._planned:
-            self._policy, self._planned = self.plan(release.with_certain_rows()), release.version
-            self._learns_here()
-            self._send(self.request())
+    def users_to_come(self) -> int:
+        """Return how many users run the current plan until the next release.
+
+        Before that, plan from the newest release, if it is a new one.
+        """
+        board, known = self._board, self.learned
+        if board.identity != known.board:  # the board has continued from a saved state
+            self._begin_on(board)
+            known = self.learned
+        release = board.release
+        if known.policy is None or release.version != known.planned:
+            policy = self.plan(self.seen(release.with_certain_rows()))
+            self.learned = replace(self.learned, policy=policy, planned=release.version, known=None)
+            if release.users:
+                self._learns_here()
+            self._send(self.next_request())
+        return board.users_to_release
+
+    def seen(self, release: Any) -> Any:
+        """Return the release as plans use it.
+
+        It has no errors if the agent treats sums as exact.
+        """
+        return release if self.private else replace(release, errors=dict.fromkeys(release.families, NoError()))
 
     def _learns_here(self) -> None:
-        """From now on the policy is learned from this board's users, not from those of a file."""
-        self._earlier = None
+        """Add this board to the origins of the agent's contents.
 
-    def _send(self, ask: Ask | None) -> None:
-        """Send this request to users, also to those who come by ``reset``."""
-        self._ask = ask
-        if ask is not None:
-            self._board.ask = ask
+        If users may have run a policy that was brought from elsewhere, its origins are added too.
+        """
+        origins = self.learned.origins
+        if self._brought is not None and self.keeps_policy:
+            origins = {**origins, **self._brought.origins}
+        self._brought = None
+        if self._board.identity not in origins:
+            origins = {**origins, self._board.identity: self.board_guarantee}
+        self.learned = replace(self.learned, origins=origins)
 
-    def users_to_come(self) -> int:
-        """The number of users who run the current policy before it may change."""
-        return self._board.users_to_release
+    def _send(self, request: Request | None) -> None:
+        """Send this request to users.
+
+        Users who come by ``reset`` receive it too.
+        """
+        self.learned = replace(self.learned, request=request)
+        if request is not None:
+            self._board.request = request
 
     def meet(self, users: int) -> int:
-        """Let at most this many users run the current policy, until it may change. Returns the number who did."""
-        self._plan_if_new()  # users_to_come is known only after that
-        group = self._serve(min(users, self.users_to_come()))
+        """Let at most this many users run the current policy; return their number.
+
+        Users run it until it may change.
+        """
+        group = self._serve(positive_integer(users, "users", "users to meet"))
         self.num_timesteps += group * self.horizon
         return group
 
     def _serve(self, users: int) -> int:
-        self._plan_if_new()
-        assert self._policy is not None  # noqa: S101 - planned just now
-        self._loaded = None  # from now on the agent knows more than was saved
-        return self._board.serve(self._policy, users, self._ask, rng=self.rng)
+        """Let at most this many users run the current policy; return their number.
+
+        Users run it until it may change.
+        """
+        count = min(users, self.users_to_come())
+        self._learns_here()
+        return self._board.serve(self.learned.policy, count, self.learned.request, rng=self.rng)
 
     @property
     def learns_from(self) -> int:
         """The fewest users from whom anything is learned."""
         return 1
-
-    def _warn_of_few(self, total_timesteps: int, users: int) -> None:
-        """Say so, before the first users, if a number of steps seems to be one of users, or is too small to learn."""
-        horizon, board, size = self.horizon, self._board, self.learns_from
-        left = board.users_left
-        mistaken = total_timesteps == left and horizon > 1
-        if self.num_timesteps or left != board.users or (left is not None and users >= left):
-            return
-        if not (mistaken or users < size):
-            return
-        several = "1 user" if users == 1 else f"{users:,} users"
-        little = f" A batch has {size:,} users, and nothing is learned from fewer." if users < size else ""
-        everyone = (
-            f"learn({size} * {horizon}) for a batch" if left is None else f"learn({left} * {horizon}) for all of them"
-        )
-        coming = "" if left is None else f" of the {left:,} who may come"
-        warn(
-            f"{total_timesteps:,} steps are {several}{coming}, because each counts as {horizon} steps.{little} "
-            f"Write {everyone}."
-        )
 
     def learn(
         self,
@@ -371,68 +399,73 @@ class Agent(ABC):
         """Serve users for a number of steps, with a new plan after every release.
 
         Args:
-            total_timesteps: Number of steps. Every user takes H; the last one finishes her episode in any case.
+            total_timesteps: Number of steps. Every user takes H; the last one finishes their episode in any case.
             callback: Stable-Baselines3's callbacks, called at every step.
             log_interval: Number of releases between two logs; None for no logs.
             tb_log_name: Name of the run in TensorBoard; by default the agent's.
             reset_num_timesteps: Whether to count steps from 0; else the count continues.
             progress_bar: Whether to show progress, with the time that is left.
         """
-        board, horizon = self._board, self.horizon
-        users = users_of(total_timesteps, horizon)
-        if reset_num_timesteps:  # else somebody counts
-            self._warn_of_few(total_timesteps, users)
+        flag(progress_bar, "progress_bar")
+        users = users_of(self, total_timesteps, first=flag(reset_num_timesteps, "reset_num_timesteps"))
+        if reset_num_timesteps:
             self.num_timesteps = 0
-        if board.users_left is not None and users > board.users_left:
-            raise BudgetExhausted(
-                f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for "
-                f"{board.users_left} more of {board.users}. Nothing was released. Learn from fewer steps, or build a "
-                "boundary for all who will ever come: one that has begun takes no more."
-            )
-        name = tb_log_name or type(self).__name__
-        self._logs.begin(name, reset=reset_num_timesteps)
-        if callback is not None or progress_bar:
-            _ = self.logger  # callbacks expect one
-        total = self.num_timesteps + users * horizon
-        watch = watching(self, callback, total, name, progress_bar=progress_bar)
-        served, logged, written = 0, board.release.version, False
-        while served < users:
-            if watch is None:
+        name = self._logs.begin(tb_log_name, log_interval, reset=reset_num_timesteps)
+        watch = watching(self, callback, self.num_timesteps + users * self.horizon, name, progress_bar=progress_bar)
+        served, going = 0, True
+        while served < users and going:
+            if watch is None:  # as many as run one policy
                 served += self.meet(users - served)
-            else:
+            else:  # one, whose steps are watched
                 served += self._serve(1)
-                if not tell(self, watch):
-                    break
-            if self._logs.wanted and log_interval and board.release.version - logged >= log_interval:
-                logged, written = board.release.version, True
-                self._logs.write()
-        if self._logs.wanted and log_interval and (board.release.version > logged or not written):
-            self._logs.write()
+                going = self._tell(watch)
+            self._logs.write_if_due()
+        self._logs.end()
         if watch is not None:
             watch.on_rollout_end()
             watch.on_training_end()
         return self
 
-    def learn_offline(self, *, stationary: bool = False) -> Self:
-        """Plan from the users who have come, with pessimism in place of optimism, because nobody comes to correct it.
+    def _tell(self, watch: BaseCallback) -> bool:
+        """Call the callbacks for each step of a user who was served.
 
-        This is post-processing of the newest release: the ledger of the boundary is that of the policy.
+        Returns False if a callback asks to stop.
+        """
+        going, policy = True, self.learned.policy  # a callback may plan anew; the user ran this one
+        try:
+            for h in range(self.horizon):
+                self.num_timesteps += 1
+                self._in_episode = h < self.horizon - 1  # until they are done, no plan from their data is shown
+                going = going and took_a_step(watch, policy, done=not self._in_episode)
+        finally:
+            self._in_episode = False
+        return going
+
+    def learn_offline(self, *, stationary: bool = False) -> Self:
+        """Plan from the users of the newest release, with pessimism in place of optimism.
+
+        No later user corrects an error of this plan.
+
+        This is post-processing of the newest release: the ledger of the boundary is that of the policy. Where no action
+        is known, the policy acts as the users did, and ``knows`` is false.
 
         Args:
             stationary: Whether all stages have the same transitions and rewards, so that their sums may be pooled.
         """
-        release = self._board.release
+        release, stationary = self._board.release, flag(stationary, "stationary")
         if not release.users:
-            raise ValueError("Nobody has come yet: bring users in with board.ingest(...), or serve them, and publish.")
-        self._loaded, self._identity = None, self._board.identity
-        self._policy = self.plan_offline(release.with_certain_rows(), stationary=stationary)
-        self._planned = release.version
+            raise ValueError("No user has come yet: bring users in with board.ingest(...), or serve them, and publish.")
+        found = self.plan_offline(self.seen(release.with_certain_rows()), stationary=stationary)
+        now = replace(self.learned, policy=found.policy, known=found.known)
+        self.learned = replace(now, planned=release.version, board=self._board.identity)
         self._learns_here()
         return self
 
-    def plan_offline(self, release: Any, *, stationary: bool) -> Policy:
-        """The policy for users whom nobody will learn from. Raises ValueError for agents that only explore."""
-        del release, stationary
+    def plan_offline(self, release: Any, *, stationary: bool) -> OfflinePlan:
+        """Return the plan for users from whom no agent learns.
+
+        Raises ValueError for agents that only explore.
+        """
         raise ValueError(
             f"{type(self).__name__} learns from users whom it meets, and plans for them with optimism: learn offline "
             "with DPUCBVI or DPAPVI."
@@ -450,11 +483,14 @@ class Agent(ABC):
         self._logs.use(logger)
 
     def dump_logs(self) -> None:
-        """Log now. Stable-Baselines3's LogEveryNTimesteps calls this."""
+        """Write the logs now.
+
+        Stable-Baselines3's LogEveryNTimesteps calls this.
+        """
         self._logs.write()
 
     def progress(self) -> dict[str, float]:
-        """Numbers about the plan, for the logs."""
+        """Return numbers about the plan, for the logs."""
         return {}
 
     # Acting ----------------------------------------------------------------------------------------------------------
@@ -466,7 +502,7 @@ class Agent(ABC):
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
-        """Actions for one observation, or for the observations of several users.
+        """Return actions for one observation, or for the observations of several users.
 
         Policies depend on the stage, which is passed in ``state``, as recurrent policies pass their own. Give each call
         the state that the last one returned, and say in ``episode_start`` where episodes start. Observations that
@@ -475,10 +511,43 @@ class Agent(ABC):
         actions, stages = self._actor.act(observation, state, episode_start, deterministic=deterministic)
         return actions, (stages,)
 
+    def knows(self, observation: Any, state: tuple[NDArray[Any], ...] | None = None) -> NDArray[np.bool_]:
+        """Return whether the action of ``predict`` rests on counts well above the noise.
+
+        Where it is false, the agent does not know which action is good. An offline policy then goes on as the users of
+        the table did; leave the decision to the people who made it before.
+
+        Args:
+            observation: As in ``predict``: one observation, or an array with one for each of several users.
+            state: As in ``predict``; stage 0 by default.
+        """
+        return self._actor.look_up(self.known, observation, state)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether actions rest on counts well above the noise, ``[h, s]``.
+
+        Visits must exceed twice the noise of their count.
+        """
+        known = self.learned.known
+        if known is None and self.board is None:
+            raise ValueError(
+                "It is not recorded what this agent knows: its policy was set, or saved by an older version."
+            )
+        return self.known_now() if known is None else known
+
+    def known_now(self) -> NDArray[np.bool_]:
+        """Return whether the newest release knows the action of ``predict``, ``[h, s]``."""
+        policy = self.best_policy()  # planned from the newest release
+        return known_places(self._board.release, policy)
+
     # Parameters ------------------------------------------------------------------------------------------------------
 
     def get_parameters(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """The numbers of the policy that ``predict`` plays: copies of arrays, by name."""
+        """Return the numbers of the policy that ``predict`` plays.
+
+        They are copies of arrays, by name.
+        """
         return {"policy": {self.parameter_name: np.array(self.policy_array(self.best_policy()))}}
 
     def set_parameters(
@@ -497,79 +566,80 @@ class Agent(ABC):
             exact_match: Whether a name that is missing is an error; if not, a dictionary may be empty.
             device: An argument of Stable-Baselines3 without effect here.
         """
-        del device
-        given = load_path_or_dict
-        earlier = None
-        if not isinstance(given, Mapping):
-            saved = type(self).load(given)
-            earlier, given = saved._earlier, saved.get_parameters()
-        found = {(group, name): array for group, arrays in given.items() for name, array in arrays.items()}
-        known = ("policy", self.parameter_name)
-        if set(found) - {known} or (exact_match and not found):
-            raise ValueError(
-                f"The parameters of a {type(self).__name__} are {{'policy': {{{self.parameter_name!r}: array}}}}, as "
-                f"get_parameters returns them, and these are {sorted(found)}."
-            )
-        if not found:
+        policy, origins = saving.parameters_in(self, load_path_or_dict, exact_match=flag(exact_match, "exact_match"))
+        if policy is None:
             return
-        if self.board is None and self._policy is None:
-            raise ValueError(f"{type(self).__name__} has no environment yet: give it one with set_env, or load a file.")
-        sizes, numbers = self._sizes(), np.array(found[known])
-        try:
-            policy = self.policy_of(numbers, sizes)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"These parameters are of another problem than (H, S, A) = {sizes}: {error}") from None
-        own = np.array_equal(numbers, self.policy_array(self.best_policy()))
-        self.begin_from(policy)
-        if earlier is None and self._earlier is None and self.board is not None and not own:
-            earlier = replace(self.promise, notes=(*self.promise.notes, OTHERS))
-        self._earlier = earlier or self._earlier
+        own = np.array_equal(self.policy_array(policy), self.policy_array(self.best_policy()))
+        self._begin_from(policy)
+        if not own:
+            beside = {} if self._brought is None else self._brought.origins  # a file brings more than its policy
+            self._brought = Learned(policy, beside | origins)
 
-    def begin_from(self, policy: Policy) -> None:
+    def _begin_from(self, policy: Policy) -> None:
         """Play this policy until there is a new release."""
-        if self.board is not None and type(self).request is not Agent.request:
+        if self.board is not None and type(self).next_request is not Agent.next_request:
             raise ValueError(
                 f"{type(self).__name__} asks users about its own plan, so that they cannot run another policy: serve "
                 "it with board.serve(policy, users), or load the agent without an environment."
             )
-        self._policy, self._planned = policy, None if self.board is None else self.board.release.version
+        planned = None if self.board is None else self.board.release.version
+        self.learned = replace(self.learned, policy=policy, planned=planned, known=None)
 
-    def _sizes(self) -> tuple[int, int, int]:
-        """Horizon, number of states and number of actions of the board, or of the policy of a loaded agent."""
+    def _sizes(self) -> tuple[int, int, int] | None:
+        """Return the horizon, the number of states and the number of actions.
+
+        They are those of the board, or of the policy of a loaded agent.
+        """
+        policy = self.learned.policy
         if self.board is not None:
             return self.board.sizes
-        assert self._policy is not None  # noqa: S101 - one or the other
-        return self._policy.horizon, self._policy.n_states, self._policy.n_actions
-
-    # What storage asks -----------------------------------------------------------------------------------------------
+        return None if policy is None else (policy.horizon, policy.n_states, policy.n_actions)
 
     def policy_array(self, policy: Any) -> NDArray[Any]:
-        """The numbers of a policy, to be saved."""
-        return np.asarray(policy.table)
+        """Return the numbers of a policy, to be saved."""
+        return np.asarray(getattr(policy, self.parameter_name))
 
     def policy_of(self, array: NDArray[Any], sizes: tuple[int, int, int]) -> Any:
-        """The policy with these numbers, for these sizes."""
+        """Return the policy with these numbers, for these sizes."""
         horizon, n_states, n_actions = sizes
         return Policy.of(array, horizon=horizon, n_states=n_states, n_actions=n_actions)
-
-    def spaces(self) -> list[Any] | None:
-        """The spaces of observations and actions, in plain numbers; None if they cannot be saved."""
-        return storage.discrete_spaces(self.observation_space, self.action_space)
-
-    def set_spaces(self, plain: list[Any]) -> None:
-        """Restore the spaces of an agent without an environment."""
-        self.observation_space, self.action_space = storage.spaces_of(plain)
 
     # Files -----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str] | IO[bytes], exclude: Iterable[str] | None = None) -> None:
-        """Save the agent as a zip of JSON and arrays: what it learned from releases, and nothing of the boundary.
+        """Save the agent as a zip of JSON and arrays.
+
+        The file holds the results of learning from releases, and nothing of the boundary.
 
         Args:
             path: A file name, which gets the ending ``.zip`` if it has none, or an open binary file.
             exclude: Names of the constructor's arguments to leave out; they take their defaults when it is loaded.
         """
-        storage.save(self, path, frozenset(exclude or ()))
+        saving.save(self, path, exclude)
+
+    def _restore(self, saved: SavedAgent, *, seeded: bool) -> None:
+        """Restore a new agent from the contents of a file.
+
+        If a seed was given to the new agent (``seeded``), it stays.
+        """
+        learned, board, sizes = saved.learned, self.board, saved.sizes
+        self.num_timesteps = saved.num_timesteps
+        if not seeded:  # a given seed begins a stream of its own, and the guarantee says so
+            self.seed = saved.seed
+            for name, rng in ({} if saved.streams is None else self.streams()).items():
+                rng.bit_generator.state = (saved.streams or {})[name]
+        same = board is not None and board.identity == learned.board
+        if board is None or not (same or self.plans_batches):  # batches are planned again on the board that they are of
+            self.set_state(learned.arrays)
+        if board is None:
+            self.observation_space, self.action_space = saved.spaces
+        if learned.policy is None or sizes is None:
+            return
+        self._brought = brought = replace(learned, policy=self.policy_of(learned.policy, sizes))
+        here = self.learned
+        self.learned = replace(brought, origins=here.origins, board=here.board, arrays={})
+        if same:
+            self._resume(brought)
 
     @classmethod
     def load(
@@ -593,9 +663,4 @@ class Agent(ABC):
             force_reset: As in ``set_env``.
             options: Further arguments of the constructor, in place of the saved ones.
         """
-        del device, force_reset
-        if print_system_info:
-            from stable_baselines3.common.utils import get_system_info
-
-            get_system_info()
-        return storage.load(cls, path, env, **{**(custom_objects or {}), **options})
+        return saving.load(cls, path, env, print_system_info, custom_objects, **options)

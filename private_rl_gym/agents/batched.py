@@ -1,4 +1,6 @@
-"""Learners that plan their own batches, each written from top to bottom as in its paper.
+"""Learners that plan their own batches.
+
+Each is written from top to bottom as in its paper.
 
 * ``Batch`` - the policies of a batch, the number of users for each, and the request to all of them
 * ``BatchedAgent`` - an agent that generates batches and receives the release of each
@@ -18,8 +20,8 @@ from numpy.typing import NDArray
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.planning.arrays import read_only
 from private_rl_gym.planning.policy import Policy
-from private_rl_gym.privacy.asks import Ask
-from private_rl_gym.privacy.errors import ErrorLaw
+from private_rl_gym.privacy.errors import ErrorDistribution
+from private_rl_gym.privacy.requests import Request
 
 __all__ = ["Batch", "BatchedAgent"]
 
@@ -33,18 +35,18 @@ class Batch:
 
     Attributes:
         runs: Pairs (policy, users) in order: each policy, and the number of users who run it.
-        ask: The request to all of them besides their actions.
+        request: The request to all of them besides their actions.
         deploy: The best policy that is known so far, which ``predict`` plays. By default the first of ``runs``.
     """
 
     runs: Sequence[tuple[Policy, int]]
-    ask: Ask | None = None
+    request: Request | None = None
     deploy: Policy | None = None
 
     @classmethod
-    def of(cls, policy: Policy, users: int, ask: Ask | None = None, deploy: Policy | None = None) -> Batch:
-        """A batch in which all users run one policy."""
-        return cls(((policy, users),), ask, deploy)
+    def of(cls, policy: Policy, users: int, request: Request | None = None, deploy: Policy | None = None) -> Batch:
+        """Return a batch in which all users run one policy."""
+        return cls(((policy, users),), request, deploy)
 
     @property
     def users(self) -> int:
@@ -53,10 +55,11 @@ class Batch:
 
 
 class BatchedAgent(Agent):
-    """A learner written as a generator: it yields a batch, and receives the release of exactly the users in it.
+    """A learner written as a generator of batches.
 
-    The generator depends on sizes, ``known_users``, ``plan_rng`` and the releases that it received, and on nothing
-    else. So a saved agent is the list of these releases, and is restored by running the generator again.
+    It yields a batch, and receives the release of exactly the users in it. The generator depends on sizes,
+    ``known_users``, ``plan_rng`` and the releases that it received alone. So a saved agent is the list of these
+    releases, and it is restored by running the generator again.
     """
 
     plans_batches = True
@@ -65,15 +68,16 @@ class BatchedAgent(Agent):
 
     @abstractmethod
     def batches(self) -> Generator[Batch, Any, Any]:
-        """The algorithm. All later users run the policy that it returns."""
+        """Yield the batches of the algorithm; return the policy of all later users."""
 
     def prepare(self) -> None:
         """Begin again, with all users that may still come and a random stream for planning."""
         self.known_users = self._board.users_left
         sequence = np.random.SeedSequence(self.seed, spawn_key=tuple(b"plan"))
-        self._begin(np.random.PCG64(sequence).state)
+        self._restart(np.random.PCG64(sequence).state)
 
-    def _begin(self, random_state: Any) -> None:
+    def _restart(self, random_state: Any) -> None:
+        """Run the generator from its beginning to its first batch."""
         self._random_start = random_state
         self.plan_rng = np.random.default_rng(0)
         self.plan_rng.bit_generator.state = random_state
@@ -84,63 +88,62 @@ class BatchedAgent(Agent):
         self._advance(None)
 
     def _advance(self, release: Any) -> None:
-        """Hand the generator a release (None at first), and take its next batch."""
+        """Pass a release to the generator, and take its next batch.
+
+        The release is None at first.
+        """
         if release is not None:
             self._received.append(release)
-        self._place, self._done = 0, 0
+            self.learned = replace(self.learned, known=None)
+        self._place, self._done = 0, 0  # in the batch: the policy, and the users who have run it
         self._since: int | None = None  # the release before the current batch, once it has users
         try:
-            self._batch = self._running.send(release)
+            self._batch = self._running.send(None if release is None else self.seen(release))
             if self._batch.users < 1:
                 raise ValueError(f"{type(self).__name__} planned a batch without users.")
         except StopIteration as finished:
             self._final, self._batch = finished.value, None
 
-    # The loop of the base class --------------------------------------------------------------------------------------
+    # One batch: users come, its sums are released, and the generator plans the next ----------------------------------
 
     def plan(self, release: Any) -> Policy:
-        """The policy at the current place of the current batch."""
-        del release
-        return self._current()
+        """Return the policy at the current place of the current batch."""
+        return self.policy
 
-    def _plan_if_new(self) -> None:
-        if self._board.identity != self._identity:  # the board has continued from a saved state
-            self._meet(self._board, acts_on=True)
-        self._policy = self._current()
-        self._send(self.request())
+    def users_to_come(self) -> int:
+        """Return how many users still run the policy at the next place.
 
-    def _current(self) -> Policy:
+        Before that, take the release of a batch that is closed.
+        """
         board = self._board
-        if self._batch is not None and self._since is not None:
-            everyone = self._place == len(self._batch.runs)
-            if everyone and board.release.version == self._since:
+        if board.identity != self.learned.board:  # the board has continued from a saved state
+            self._begin_on(board)
+        if self._batch is not None and self._since is not None:  # RELEASE
+            if self._place == len(self._batch.runs) and board.release.version == self._since:
                 board.publish()  # others were in the batch, or some vanished from it
             if board.release.version != self._since:
                 self._advance(board.batch.with_certain_rows())
-        if self._batch is None:
-            assert self._final is not None  # noqa: S101 - one or the other
-            return self._final
-        return self._batch.runs[min(self._place, len(self._batch.runs) - 1)][0]
+        batch = self._batch
+        if batch is None:
+            policy, users = self._final, ENDLESS
+        elif self._place == len(batch.runs):  # the batch is not closed yet
+            policy, users = batch.runs[-1][0], board.users_to_release
+        else:
+            policy, users = batch.runs[self._place][0], batch.runs[self._place][1] - self._done
+        self.learned = replace(self.learned, policy=policy)
+        self._send(self.next_request())
+        return users
 
-    def request(self) -> Ask | None:
-        """The request of the current batch."""
-        return None if self._batch is None else self._batch.ask
-
-    def users_to_come(self) -> int:
-        """The number of users who still run the current policy."""
-        if self._batch is None:
-            return ENDLESS
-        if self._place == len(self._batch.runs):  # the batch is not closed yet
-            return self._board.users_to_release
-        return self._batch.runs[self._place][1] - self._done
+    def next_request(self) -> Request | None:
+        """Return the request of the current batch."""
+        return None if self._batch is None else self._batch.request
 
     def _serve(self, users: int) -> int:
-        self._plan_if_new()
+        self.users_to_come()
         batch, board = self._batch, self._board
         if batch is not None and self._since is None:  # its first users
             board.publish()  # users of others who have come before
             self._since = board.release.version
-            self._learns_here()
             left = board.users_left
             board.begin_batch(batch.users if left is None else min(batch.users, left))
         served = super()._serve(users)
@@ -150,14 +153,17 @@ class BatchedAgent(Agent):
                 self._place, self._done = self._place + 1, 0
         return served
 
-    def begin_from(self, policy: Policy) -> None:
-        """Play this policy, in an agent without an environment. With one, the algorithm decides which policies run."""
+    def _begin_from(self, policy: Policy) -> None:
+        """Play this policy, in an agent without an environment.
+
+        With an environment, the algorithm decides which policies run.
+        """
         if self.board is not None:
             raise ValueError(
                 f"{type(self).__name__} decides by itself which policies users run: serve this one with "
                 "board.serve(policy, users), or set it in an agent that was loaded without an environment."
             )
-        self._policy = policy
+        self.learned = replace(self.learned, policy=policy)
 
     @property
     def finished(self) -> bool:
@@ -165,26 +171,30 @@ class BatchedAgent(Agent):
         return self._batch is None
 
     def best_policy(self) -> Policy:
-        """The best policy that is known so far. Later users may still explore.
+        """Return the best policy that is known so far.
 
-        A loaded agent plays the policy that it was saved with, until it has met users of another board.
+        Later users may still explore. A loaded agent plays the policy that it was saved with, until it has met users of
+        another board.
         """
         if self.board is None:
             return self.policy
-        loaded = None if self._loaded is None else self._loaded[-1]
-        if loaded is not None and not self._received and self._since is None:
-            return loaded
+        if self._brought is not None:
+            brought: Policy = self._brought.policy
+            return brought
         current = self.policy
         return current if self._batch is None else self._batch.deploy or current
 
     # Files -----------------------------------------------------------------------------------------------------------
 
     def streams(self) -> dict[str, np.random.Generator]:
-        """The generator of users' actions. The one for planning is not included: a loaded agent starts it again."""
+        """Return the generator of users' actions.
+
+        The generator for planning is not included: a loaded agent starts it again.
+        """
         return {"rng": self.rng}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All releases that were received, and the place in the current batch."""
+        """Return all received releases, and the place in the current batch."""
         if self.board is None:
             return {}
         about = {
@@ -223,14 +233,14 @@ class BatchedAgent(Agent):
                 shape = getattr(template, family).shape
                 if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
                     raise ValueError("A saved release is damaged: its sums are not numbers of the right shape.")
-            errors = {family: ErrorLaw.from_dict(law) for family, law in entry["errors"].items()}
+            errors = {family: ErrorDistribution.from_dict(law) for family, law in entry["errors"].items()}
             numbers = {name: int(entry[name]) for name in ("version", "users", "events")}
             if set(errors) != set(template.errors):
                 raise ValueError("A saved release is damaged: its errors are those of other sums.")
             releases.append(
                 replace(template, **numbers, errors=errors, **{f: read_only(a.copy()) for f, a in sums.items()})
             )
-        self._begin(_numbers(about["random_start"]))
+        self._restart(_numbers(about["random_start"]))
         for release in releases:
             if self._batch is None:
                 raise ValueError("The saved run is damaged: it received more releases than it asked for.")
@@ -248,7 +258,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(state: Any) -> Any:
-    """The state of a generator, checked by setting it in another one."""
+    """Return the state of a generator, checked by setting it in another one."""
     trial = np.random.PCG64(0)
     trial.state = state
     return trial.state

@@ -1,30 +1,127 @@
-"""Checks and conversions of the arguments that agents are given."""
+"""Checks and conversions of the arguments of agents."""
 
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
+from private_rl_gym.caller import warn
+from private_rl_gym.planning.arrays import among, shown
+from private_rl_gym.wrappers.admission import BudgetExhausted
+from private_rl_gym.wrappers.boundary import Boundary
+from private_rl_gym.wrappers.open_billboard import OpenBillboard
+from private_rl_gym.wrappers.sources import layers
+
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["single_env", "users_of"]
+    from private_rl_gym.agents.base import Agent
+
+__all__ = ["board_of", "check_statistic", "checked_policy", "single_env", "users_of", "vectorized"]
 
 WATCHING = ("VecMonitor", "VecCheckNan")
 """Stable-Baselines3's wrappers of a ``VecEnv`` that change neither observations nor rewards."""
 
 
-def users_of(total_timesteps: Any, horizon: int) -> int:
-    """The number of users who take this number of steps, rounded up."""
-    number = total_timesteps if isinstance(total_timesteps, int | float | np.number) else math.nan
-    if not (math.isfinite(number) and number > 0) or isinstance(total_timesteps, bool):
+def checked_policy(kind: type[Agent], policy: Any) -> None:
+    """Raise ValueError unless ``policy`` is None or a name valid for such an agent."""
+    if policy is not None and not among(policy, kind.policies):
+        if isinstance(policy, str) and policy not in gym.registry:
+            raise ValueError(f"policy is {policy!r}: {kind.__name__} has one kind, {kind.policies[0]!r}.")
+        raise ValueError(f"The policy comes first, then the environment: {kind.__name__}({kind.policies[0]!r}, env).")
+
+
+def users_of(agent: Agent, total_timesteps: Any, *, first: bool) -> int:
+    """Return the number of users who take this number of steps, rounded up.
+
+    Raises BudgetExhausted if fewer may come. With ``first``, warns if a number of steps seems to be one of users, or is
+    too small to learn from.
+    """
+    number = total_timesteps if isinstance(total_timesteps, int | float | np.integer | np.floating) else math.nan
+    horizon, board = agent.horizon, agent.board
+    if not 0 < number < math.inf or isinstance(total_timesteps, bool):
         raise ValueError(
-            f"total_timesteps is {total_timesteps!r}: give a number of steps above 0. A user alone takes {horizon}."
+            f"total_timesteps is {shown(total_timesteps)}: give a number of steps above 0. A user alone takes "
+            f"{horizon}."
         )
-    return math.ceil(number / horizon)
+    users = -(-math.ceil(number) // horizon)
+    assert board is not None  # noqa: S101 - it has a horizon
+    left, size = board.users_left, agent.learns_from
+    if left is not None and users > left:
+        raise BudgetExhausted(
+            f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for {left} more "
+            f"of {board.users}. Nothing was released. Learn from fewer steps, or build a boundary for all who will "
+            "ever come: one that has begun takes no more."
+        )
+    mistaken = total_timesteps == left and horizon > 1
+    if first and not agent.num_timesteps and left == board.users and users != left and (mistaken or users < size):
+        several = "1 user" if users == 1 else f"{users:,} users"
+        little = f" A batch has {size:,} users, and nothing is learned from fewer." if users < size else ""
+        coming = "" if left is None else f" of the {left:,} who may come"
+        needed = f"{size} * {horizon}) for a batch" if left is None else f"{left} * {horizon}) for all of them"
+        warn(
+            f"{total_timesteps:,} steps are {several}{coming}, because each counts as {horizon} steps.{little} "
+            f"Write learn({needed}."
+        )
+    return users
+
+
+def board_of(single: gym.Env[Any, Any], agent: Agent) -> Boundary:
+    """Return the boundary in this environment, or an ``OpenBillboard`` around it.
+
+    A notice is given in the second case.
+    """
+    kind = type(agent).__name__
+    board = next((layer for layer in layers(single) if isinstance(layer, Boundary)), None)
+    if board is not None:
+        outside = [type(layer).__name__ for layer in takewhile(lambda layer: layer is not board, layers(single))]
+        if outside:
+            warn(
+                f"{', '.join(outside)} outside the {type(board).__name__} will see nothing and change nothing: agents "
+                "meet users through the boundary. Put wrappers inside it, around the environment."
+            )
+        return board
+    if getattr(single, "ledger", None) is not None:
+        raise ValueError(
+            f"{type(single).__name__} publishes no sums, which {kind} learns from: it is for learners that act on "
+            "observations. Use LDPUserSide."
+        )
+    board = OpenBillboard(single)
+    notice = "This run is not private: there is no trust boundary around the environment."
+    if agent.private:
+        warn(f"{notice} Put one around it, such as JDPBillboard; or an OpenBillboard, if exact sums are meant.")
+    elif agent.verbose:
+        print(notice)
+    return board
+
+
+def check_statistic(agent: Agent, board: Boundary) -> None:
+    """Raise ValueError unless this boundary suits the agent.
+
+    It must publish the statistic that the agent learns from, as often as the agent needs.
+    """
+    name, kind, there = type(agent).__name__, type(board).__name__, board.statistic.name
+    if there != agent.statistic:
+        raise ValueError(
+            f"{name} learns from {agent.statistic} sums, and the {kind} publishes {there} ones: build the boundary "
+            f"without statistic=, or with statistic={agent.statistic!r} (under a shuffler, the LDPUserSide inside)."
+        )
+    if agent.plans_batches and not (board.closes_early or (agent.takes_large_batches and board.least_batch > 1)):
+        raise ValueError(
+            f"{name} closes batches itself, which would cost this {kind} its guarantee: use SDPShuffler, LDPUserSide, "
+            "or JDPBillboard with counting='batched'."
+        )
+
+
+def vectorized(board: Boundary) -> VecEnv:
+    """Return a ``VecEnv`` with the board in it, for Stable-Baselines3's callbacks."""
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    return DummyVecEnv([lambda: board])
 
 
 def _counted(thing: Any, inside: Any) -> str:
@@ -33,7 +130,7 @@ def _counted(thing: Any, inside: Any) -> str:
 
 
 def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
-    """The environment that was given by itself, by its id, or alone in a ``VecEnv``."""
+    """Return the single environment behind an environment, its id or a ``VecEnv``."""
     if isinstance(env, str):
         return gym.make(env)
     if isinstance(env, gym.Env):
@@ -53,12 +150,15 @@ def single_env(env: gym.Env[Any, Any] | VecEnv | str) -> gym.Env[Any, Any]:
 
 
 def _refuse_changes(env: Any) -> None:
-    """Raise if Stable-Baselines3's wrappers around a ``VecEnv`` change what is seen there: users are met inside."""
+    """Raise ValueError for Stable-Baselines3's wrappers that change the data of a ``VecEnv``.
+
+    They would have no effect, because users are served inside them.
+    """
     while "venv" in getattr(env, "__dict__", {}):
         kind = type(env).__name__
         if kind == "VecNormalize":
             raise ValueError(
-                "VecNormalize scales by what it learned from users, outside any promise: give the environment inside "
+                "VecNormalize scales by what it learned from users, outside any guarantee: give the environment inside "
                 "it. Bring observations to scale by numbers that are publicly known, with "
                 "gymnasium.wrappers.TransformObservation around the environment; rewards need no scale for gradients, "
                 "and reward_range= where they are counted. (NormalizeObservation learns from users too.)"

@@ -1,4 +1,7 @@
-"""Mirror descent over policies, in logarithms: the step of policy optimisation between evaluations."""
+"""Mirror descent over policies, computed in logarithms.
+
+It is the step of policy optimisation between evaluations.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ __all__ = ["MirrorDescent"]
 
 
 class MirrorDescent:
-    """A stochastic policy that starts uniform; pi becomes pi exp(eta Q), normalised.
+    """A stochastic policy that starts uniform and improves by mirror descent.
+
+    A step replaces pi by pi exp(eta Q), normalised.
 
     Args:
         agent: The agent whose policy it is.
@@ -29,9 +34,9 @@ class MirrorDescent:
     """
 
     def __init__(self, agent: Agent, eta: float | None, eta_scale: float) -> None:
-        check_multiplier("eta_scale", eta_scale, "the step")
+        eta_scale = check_multiplier("eta_scale", eta_scale, "the step")
         if eta is not None:
-            check_multiplier("eta", eta, "what looked better")
+            eta = check_multiplier("eta", eta, "what looked better")
         self._agent, self._eta, self._scale = agent, eta, eta_scale
         self.logits: NDArray[np.float64] | None = None
 
@@ -41,7 +46,7 @@ class MirrorDescent:
         if self._eta is not None:
             return self._eta
         board = self._agent._board
-        plans = max(board.planned_batches or 1_000_000 // board.batch_size, 1)
+        plans = max(board.planned_batches or self._agent.expected_users // board.batch_size, 1)
         horizon, _, n_actions = board.sizes
         return self._scale * math.sqrt(2.0 * math.log(max(n_actions, 2)) / (horizon**2 * plans))
 
@@ -51,7 +56,7 @@ class MirrorDescent:
         return self.probabilities
 
     def improve(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Take one step towards the actions that look better."""
+        """Take one step towards the actions with larger values."""
         assert self.logits is not None  # noqa: S101 - begin was called
         moved = self.logits + self.step_size * q
         self.logits = moved - moved.max(axis=2, keepdims=True)  # a constant changes nothing, and keeps it small
@@ -65,12 +70,12 @@ class MirrorDescent:
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
     def policy(self) -> Policy:
-        """The policy in the form that users run."""
+        """Return the policy in the form that users run."""
         horizon, n_states, n_actions = self._agent._board.sizes
         return Policy.of(self.probabilities, horizon=horizon, n_states=n_states, n_actions=n_actions)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The logarithms of the policy."""
+        """Return the logarithms of the policy."""
         return {} if self.logits is None else {"logits": self.logits}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:

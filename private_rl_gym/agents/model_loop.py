@@ -1,7 +1,7 @@
-"""Anybody's learner behind a boundary: users, a release, training on the model that it makes, and users again.
+"""A loop of users, releases and training in private models, for any learner.
 
 * ``ModelLoop`` - the loop
-* ``Learner`` - what a learner has to have: ``learn`` and ``predict``
+* ``Learner`` - the methods that a learner must have: ``learn`` and ``predict``
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ __all__ = ["Learner", "ModelLoop"]
 
 
 def _same(model: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """The model itself, for vector environments, which are made of functions."""
+    """Return the model itself, for vector environments, which are made of functions."""
     return model
 
 
 class Learner(Protocol):
-    """Anything that learns in a Gymnasium environment, such as Stable-Baselines3's algorithms."""
+    """A learner in a Gymnasium environment, such as an algorithm of Stable-Baselines3."""
 
     def learn(self, total_timesteps: int) -> Any:
-        """Take so many steps in its environment, and learn."""
+        """Take this number of steps in the environment, and learn."""
 
     def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, Any]:
-        """The actions for a batch of observations."""
+        """Return the actions for a batch of observations."""
 
 
 class ModelLoop:
-    """Lets users run what a learner has learned, and the learner learn on the model that their release makes.
+    """A loop that trains a learner on private models, and serves users with it.
 
-    A learner that needs a million steps would need a million users' steps. Here its steps are steps in a model, which
-    costs nothing: users come in rounds, and after each the learner trains on the newest release. First users act at
-    random; in the following rounds the model is optimistic, so that the learner goes where little is known; the last
-    training is on a pessimistic one, in which noise pays nothing.
+    Users run the learner's policy. The learner is trained on a model that is made of their release. A learner that
+    needs a million steps would need a million steps of users. Here it takes them in a model, at no cost.
+    Users come in rounds, and after each round the learner trains on the newest release. The first users act at random.
+    In the following rounds the model is optimistic, so that the learner explores states about which little is known.
+    The last training is on a pessimistic model, in which noise earns nothing.
 
     Privacy:
         The guarantee of the board. The learner sees releases only, and whatever is done with them is post-processing.
@@ -54,16 +55,16 @@ class ModelLoop:
         learner: The learner of an environment, such as ``lambda env: PPO("MlpPolicy", env)``. If it has ``set_env``,
             as Stable-Baselines3's learners do, it goes on in the next model; else a new one is made for it.
         board: The boundary around the users' environment, whose releases make models: of counts, with states that the
-            learner observes, and with the stage if what is best depends on it (``observe_time=True``).
+            learner observes, and with the stage if the best action depends on it (``observe_time=True``).
         timesteps: Number of steps in the model in each round.
-        last: Number of steps of the last training, which then is that of a new learner: what one has learned of earlier
-            models may keep it from finding what is best in the last. If nothing is said, one learner goes on.
+        last: Number of steps of the last training, which then is that of a new learner. Training on earlier models may
+            keep a learner from the best policy in the last model. By default, one learner continues.
         rounds: Number of rounds of users.
         belief: The model between rounds: ``"optimistic"``, ``"sampled"`` or ``"mean"``.
-        start: Where users start, if that is known publicly; counts that are pooled over stages do not say it.
+        start: Where users start, if that is publicly known. Counts that are pooled over stages do not show it.
         n_envs: Number of models that the learner steps through at once, as Stable-Baselines3's vector environment; of
             sampled ones, each is a draw of its own.
-        seed: Of the loop's own draws: actions of the first users, sampled models, and what happens in models.
+        seed: Of the loop's own draws: actions of the first users, sampled models, and outcomes in models.
 
     Example:
         >>> import gymnasium as gym
@@ -72,7 +73,7 @@ class ModelLoop:
         >>> from private_rl_gym.agents import ModelLoop
         >>> from private_rl_gym.wrappers import JDPBillboard
         >>> river = gym.make("PrivateRL/RiverSwim-v0", horizon=6, n_states=3, observe_time=True)
-        >>> board = JDPBillboard(river, 2.0, 1e-6, users=1000, batch_size=100)
+        >>> board = JDPBillboard(river, 2.0, 1e-6, users=1000, schedule=100)
         >>> loop = ModelLoop(lambda env: DQN("MlpPolicy", env, seed=0), board, timesteps=200, rounds=2, seed=0)
         >>> loop.learn(1000).policy.deterministic
         True
@@ -97,16 +98,16 @@ class ModelLoop:
         self.rounds = positive_integer(rounds, "rounds", "rounds of users")
         self.n_envs = positive_integer(n_envs, "n_envs", "models at once")
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"model loop")))
-        board.settle("tabular")
+        board.bind("tabular")
         board.private_model(belief=belief, start=start, rng=self.rng)  # what cannot be is refused before users come
         horizon, n_states, n_actions = board.sizes
         self.policy = Policy(np.full((horizon, n_states, n_actions), 1.0 / n_actions), n_actions)
-        """The policy that users run next; after ``learn``, what was learned."""
+        """The policy that users run next; after ``learn``, the result of learning."""
         self.learner: Learner | None = None
         """The learner, once there was a release."""
 
     def learn(self, users: int) -> ModelLoop:
-        """Let users come, in rounds of equal size, and train after each."""
+        """Serve users in rounds of equal size, and train after each round."""
         positive_integer(users, "users", "users")
         for part in range(self.rounds):
             count = users * (part + 1) // self.rounds - users * part // self.rounds
@@ -134,7 +135,7 @@ class ModelLoop:
         self.policy = self._table(env)
 
     def _models(self, belief: Belief) -> Any:
-        """The newest release as an environment, or as several of them side by side."""
+        """Return the newest release as an environment, or as several ones side by side."""
         models = []
         for _ in range(self.n_envs):
             models.append(self.board.private_model(belief=belief, start=self._start, rng=self.rng))
@@ -142,7 +143,7 @@ class ModelLoop:
         return models[0] if self.n_envs == 1 else DummyVecEnv([partial(_same, model) for model in models])
 
     def _table(self, env: Any) -> Policy:
-        """The learner's best actions, as a table by stage and state."""
+        """Return the learner's best actions, as a table by stage and state."""
         assert self.learner is not None  # noqa: S101 - it has just been trained
         horizon, n_states, n_actions = self.board.sizes
         states = np.arange(n_states)

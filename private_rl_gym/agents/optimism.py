@@ -1,15 +1,18 @@
-"""The common part of optimistic agents: constants of a theorem, or practical multiples of its main terms."""
+"""The common part of optimistic agents.
+
+Constants are those of a theorem, or practical multiples of its main terms.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.base import Agent
-from private_rl_gym.planning.arrays import read_only
+from private_rl_gym.planning.arrays import among, read_only, real, shown
 from private_rl_gym.planning.solve import Plan
 
 __all__ = ["Constants", "NoisyOptimist", "Optimist", "check_constants", "check_multiplier", "log_factor"]
@@ -26,7 +29,7 @@ class Optimist(Agent):
         super().__init__(policy, env, **options)
 
     def prepare(self) -> None:
-        """Forget the values of another environment."""
+        """Discard the values of another environment."""
         self._plan = None
 
     @property
@@ -43,11 +46,14 @@ class Optimist(Agent):
         return self._plan.q
 
     def progress(self) -> dict[str, float]:
-        """The largest of the optimistic values."""
+        """Return the largest of the optimistic values."""
         return {} if self._plan is None else {"plan/largest_value": float(self._plan.v[0].max())}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The values of the current plan, which the next plan by theory must not exceed."""
+        """Return the values of the current plan.
+
+        By theory, the next plan must not exceed them.
+        """
         return {} if self._plan is None else {"q": self._plan.q, "v": self._plan.v, "actions": self._plan.actions}
 
     def set_state(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -65,8 +71,6 @@ class Optimist(Agent):
 class NoisyOptimist(Agent):
     """An agent whose bonus depends on numbers of visits, and allows for noise in them."""
 
-    saved_arguments: ClassVar[tuple[str, ...]] = ("beta", "constants", "bonus_scale", "noise_scale")
-
     def __init__(
         self,
         policy: str | None = "TabularPolicy",
@@ -77,29 +81,37 @@ class NoisyOptimist(Agent):
         noise_scale: float = 0.1,
         **options: Any,
     ) -> None:
-        check_constants(constants)
-        check_multiplier("bonus_scale", bonus_scale, "the bonus")
-        check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
-        self.constants, self.bonus_scale, self.noise_scale = constants, bonus_scale, noise_scale
+        self.constants = check_constants(constants)
+        self.bonus_scale = check_multiplier("bonus_scale", bonus_scale, "the bonus")
+        self.noise_scale = check_multiplier("noise_scale", noise_scale, "a margin for noise", zero=True)
         super().__init__(policy, env, **options)
 
 
-def check_constants(constants: str) -> None:
-    """Raise ValueError unless ``constants`` is one of its values."""
-    if constants not in ("practical", "theory"):
-        raise ValueError(f"constants is {constants!r}: choose 'practical', or 'theory' for the theorem's.")
+def check_constants(constants: Constants) -> Constants:
+    """Return ``constants``; raise ValueError if it is not a known name."""
+    if not among(constants, ("practical", "theory")):
+        raise ValueError(f"constants is {shown(constants)}: choose 'practical', or 'theory' for the theorem's.")
+    return constants
 
 
-def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) -> None:
-    """Raise an error unless the value is a finite number above 0; with ``zero``, 0 is allowed too."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} is {value!r}: it multiplies {what}, and must be a number.")
-    if not (math.isfinite(value) and (value > 0.0 or (zero and value == 0.0))):
-        raise ValueError(f"{name} is {value}: it multiplies {what}, and must be {'at least' if zero else 'above'} 0.")
+def check_multiplier(name: str, value: float, what: str, *, zero: bool = False) -> float:
+    """Return ``value`` as a float; raise an error unless it is a valid multiplier.
+
+    It must be a finite number above 0, or, with ``zero``, at least 0.
+    """
+    number = real(value, name)
+    if not (math.isfinite(number) and (number > 0.0 or (zero and number == 0.0))):
+        raise ValueError(
+            f"{name} is {shown(value)}: it multiplies {what}, and must be {'at least' if zero else 'above'} 0."
+        )
+    return number
 
 
 def log_factor(agent: Agent) -> float:
-    """Iota = log(30 H S A T / beta). Where any number of users may come, T is the steps of a million users."""
+    """Return iota = log(30 H S A T / beta).
+
+    Where any number of users may come, T is the number of steps of a million users.
+    """
     horizon, n_states, n_actions = agent._board.sizes
-    steps = (agent._board.users or 1_000_000) * horizon
+    steps = agent.expected_users * horizon
     return math.log(30.0 * horizon * n_states * n_actions * steps / agent.beta)

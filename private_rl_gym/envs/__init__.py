@@ -1,4 +1,6 @@
-"""Environments: episodes of tabular models, each episode one user. One file for each family.
+"""Environments of tabular models; each episode is one user.
+
+There is one file for each family.
 
 * ``TabularModel`` - transitions, rewards, start and horizon, with exact values
 * ``SparseModel`` - the same for many states, each with few successors
@@ -10,7 +12,7 @@
 * ``LinearMixture``, ``RiverSwimMixture`` - mixtures of known kernels with hidden weights
 * ``Garnet`` - random sparse models
 * ``FrozenLake`` - Gymnasium's lake
-* ``Cohort`` - patients, and a synthetic table of those who were treated before
+* ``Cohort`` - patients, and a synthetic table of patients treated before
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cohort: patients with type 2 diabetes, visit by visit, and a table of those who were treated before."""
+"""Cohort: patients with type 2 diabetes, and a table of earlier patients."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from private_rl_gym.envs.generation import instance_generator
 from private_rl_gym.envs.model import TabularModel
-from private_rl_gym.envs.rendering import GraphScene, Scene
+from private_rl_gym.envs.rendering import GraphScene
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
 from private_rl_gym.planning.arrays import positive_integer
 from private_rl_gym.planning.policy import Policy
 
-__all__ = ["Cohort", "CohortVector"]
+__all__ = ["Cohort"]
 
 # By blood sugar (in range, raised, high), and treatment: the probability that it gets a step better, or worse.
 BETTER = np.array([[0.00, 0.00, 0.00, 0.00], [0.08, 0.25, 0.45, 0.50], [0.03, 0.10, 0.30, 0.60]])
@@ -36,6 +35,17 @@ GOOD, BOTHER, BURDEN = np.array([0.95, 0.75, 0.45]), 0.15, np.array([0.0, 0.03, 
 HABITS = np.array([[0.35, 0.50, 0.13, 0.02], [0.15, 0.50, 0.30, 0.05], [0.06, 0.34, 0.42, 0.18]])
 
 
+TREATMENTS = ("lifestyle", "one drug", "two drugs", "insulin")
+
+
+class CohortScene(GraphScene):
+    """A graph with the names of treatments."""
+
+    def action_name(self, action: int) -> str:
+        """Return the treatment."""
+        return TREATMENTS[action]
+
+
 class Cohort(TabularEnv):
     """Patients with type 2 diabetes, treated quarter by quarter.
 
@@ -54,7 +64,7 @@ class Cohort(TabularEnv):
     `Discrete(4)`, `Cohort.treatments`: lifestyle, one drug, two drugs, insulin.
 
     ## Rewards
-    1 for a good quarter, as the patient says at the next visit; 0 for another, or out of care.
+    1 for a good quarter, as the patient reports at the next visit; 0 for a bad one, or out of care.
 
     ## Start and end
     Most begin with raised blood sugar and no complication. An episode terminates after `horizon` quarters.
@@ -77,7 +87,8 @@ class Cohort(TabularEnv):
         "after an event",
         "out of care",
     )
-    treatments: ClassVar[tuple[str, ...]] = ("lifestyle", "one drug", "two drugs", "insulin")
+    treatments: ClassVar[tuple[str, ...]] = TREATMENTS
+    scene_type = CohortScene
 
     def __init__(self, horizon: int = 12, *, observe_time: bool = False, render_mode: str | None = None) -> None:
         H = positive_integer(horizon, "horizon", "quarters")
@@ -85,22 +96,19 @@ class Cohort(TabularEnv):
         model = TabularModel(_transitions(), _rewards(), start, H)
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
 
-    def scene(self) -> Scene:
-        """A graph whose actions bear the names of treatments."""
-        return _Graph(self.model, type(self).__name__)
-
     @classmethod
     def habits(cls, horizon: int = 12) -> Policy:
-        """The policy of the doctors behind the table."""
+        """Return the policy of the doctors behind the table."""
         by_state = HABITS[[0, 1, 2, 0, 1, 2, 2, 0]]
         return Policy.of(by_state, horizon=horizon, n_states=len(cls.states), n_actions=len(cls.treatments))
 
     @classmethod
     def table(cls, users: int = 20_000, *, horizon: int = 12, instance_seed: int = 0) -> dict[str, NDArray[np.generic]]:
-        """A synthetic table of patients: a row for each quarter in care, in the columns that ``board.ingest`` reads.
+        """Return a synthetic table of patients, with a row for each quarter in care.
 
-        Whoever leaves care has no further rows, and a next state that is not there. So boundaries around
-        ``LoggedUsers(7, 4, horizon)`` take the table in; the state in which ended episodes wait is the eighth.
+        The columns are those of ``board.ingest``. A patient who leaves care has no further rows, and the last
+        next state is missing. So boundaries around ``LoggedUsers(7, 4, horizon)`` accept the table. The eighth state
+        is that of episodes that ended early.
 
         Args:
             users: Number of patients.
@@ -123,14 +131,6 @@ class Cohort(TabularEnv):
             "reward": met.rewards[user, stage],
             "next_state": following,
         }
-
-
-class _Graph(GraphScene):
-    """A graph with the names of treatments."""
-
-    def action_name(self, action: int) -> str:
-        """The treatment."""
-        return Cohort.treatments[action]
 
 
 def _transitions() -> NDArray[np.float64]:  # [s, a, s']
@@ -165,6 +165,3 @@ def _rewards() -> NDArray[np.float64]:  # [s, a]
         r[s] = GOOD[s % 3] - BOTHER * (s // 3) - BURDEN
     r[6] = 0.10
     return r
-
-
-CohortVector = vector_entry_point(Cohort)

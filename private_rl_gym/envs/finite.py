@@ -1,4 +1,7 @@
-"""The common part of known finite models, which does not depend on how they are stored."""
+"""The common part of known finite models.
+
+It does not depend on how they are stored.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ RewardLaw = Literal["bernoulli", "fixed"]
 
 
 class FiniteModel(ABC):
-    """A finite-horizon Markov decision process: its sizes, its exact values, and its users.
+    """A finite-horizon Markov decision process, with sizes, exact values and users.
 
     Attributes:
         rewards: ``[h, s, a]``, mean rewards in [0, 1]; axis h has length H, or 1 where one stage stands for all.
@@ -54,26 +57,27 @@ class FiniteModel(ABC):
 
     @abstractmethod
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Probabilities of the next state, for each action in one state."""
+        """Return the probabilities of the next state, for each action in one state."""
 
     @abstractmethod
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that define the model."""
+        """Return the arrays that define the model."""
 
+    @property
     @abstractmethod
-    def _outcomes(self) -> Outcomes:
+    def _packed(self) -> Outcomes:
         """The transitions in the form that solvers use."""
 
-    @cached_property
-    def _packed_outcomes(self) -> Outcomes:
-        return self._outcomes()
-
+    @property
     @abstractmethod
-    def _tables(self) -> SamplingTables:
-        """The outcomes in the form that simulators use."""
+    def tables(self) -> SamplingTables:
+        """The tables that turn a user's tape into their answers."""
 
     def policy(self, table: Policy | ArrayLike) -> Policy:
-        """``table`` as a policy for this model: see :meth:`private_rl_gym.planning.Policy.of`."""
+        """Return ``table`` as a policy for this model.
+
+        See :meth:`private_rl_gym.planning.Policy.of`.
+        """
         return Policy.of(table, horizon=self.horizon, n_states=self.n_states, n_actions=self.n_actions)
 
     @cached_property
@@ -81,39 +85,34 @@ class FiniteModel(ABC):
         """Optimal values and an optimal policy, by backward induction."""
         from private_rl_gym.planning.solve import backward_induction
 
-        plan = backward_induction(self._packed_outcomes, self.rewards, self.horizon)
+        plan = backward_induction(self._packed, self.rewards, self.horizon)
         for array in (plan.q, plan.v, plan.actions):
             read_only(array)
         return plan
 
     def optimal_value(self) -> float:
-        """The largest expected return of any policy, V*."""
+        """Return the largest expected return of any policy, V*."""
         return float(self.initial @ self.optimum.v[0])
 
     def optimal_policy(self) -> Policy:
-        """A deterministic policy with the largest expected return."""
+        """Return a deterministic policy with the largest expected return."""
         return self.optimum.policy
 
     def value_of(self, policy: Policy | ArrayLike) -> float:
-        """The expected return of a policy."""
+        """Return the expected return of a policy."""
         return float(self.initial @ self.values_of(policy)[0])
 
     def values_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s], h = 0..H
-        """The expected return of a policy, starting at every stage and state."""
+        """Return the expected return of a policy from every stage and state."""
         from private_rl_gym.planning.solve import evaluate_policy
 
-        return evaluate_policy(self._packed_outcomes, self.rewards, self.policy(policy))
+        return evaluate_policy(self._packed, self.rewards, self.policy(policy))
 
     def occupancy_of(self, policy: Policy | ArrayLike) -> NDArray[np.float64]:  # [h, s, a]
-        """The probability that a policy is in state s and does a at stage h."""
+        """Return the probability that a policy visits (s, a) at stage h, ``[h, s, a]``."""
         from private_rl_gym.planning.solve import occupancy
 
-        return occupancy(self._packed_outcomes, self.initial, self.policy(policy))
-
-    @cached_property
-    def tables(self) -> SamplingTables:
-        """The tables that turn a user's tape into her answers."""
-        return self._tables()
+        return occupancy(self._packed, self.initial, self.policy(policy))
 
     @property
     def tape_length(self) -> int:
@@ -121,18 +120,21 @@ class FiniteModel(ABC):
         return tape_length(self.horizon)
 
     def draw_users(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:  # [user, uniform]
-        """Tapes of new users, the same as repeated calls of ``reset`` draw from the same generator."""
+        """Return the tapes of new users.
+
+        Repeated calls of ``reset`` draw the same tapes from the same generator.
+        """
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"Users are drawn from a numpy Generator, such as env.np_random, not from {rng!r}.")
         return rng.random((positive_integer(users, "users", "users"), self.tape_length))
 
     def rollout(
-        self,
-        policy: Policy | ArrayLike,
-        tapes: NDArray[np.float64],
-        action_uniforms: NDArray[np.float64] | None = None,
+        self, policy: Policy | ArrayLike, tapes: NDArray[np.float64], action_uniforms: NDArray[np.float64] | None = None
     ) -> Trajectories:
-        """Let the users with these tapes run a policy: see :func:`private_rl_gym.planning.rollout`."""
+        """Return the trajectories of the users with these tapes under a policy.
+
+        See :func:`private_rl_gym.planning.rollout`.
+        """
         from private_rl_gym.planning.simulate import rollout
 
         return rollout(self.tables, self.policy(policy), tapes, action_uniforms)
@@ -144,7 +146,7 @@ class FiniteModel(ABC):
 
 
 def initial_distribution(values: ArrayLike, n_states: int) -> NDArray[np.float64]:
-    """A start state, or a distribution of start states, as a distribution."""
+    """Return a start state, or a distribution of start states, as a distribution."""
     array = as_array(values, "initial")
     if array.ndim == 0:
         state = float(array)

@@ -6,18 +6,18 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
 from private_rl_gym.envs.model import TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
+from private_rl_gym.planning.arrays import among, flag, shown
 
-__all__ = ["FrozenLake", "FrozenLakeVector"]
+__all__ = ["FrozenLake"]
 
 
 class FrozenLake(TabularEnv):
-    """A walk over slippery ice, where only the goal pays and holes end it.
+    """A walk over slippery ice, where only the goal pays and holes end the episode.
 
     ## Description
     The exact model of Gymnasium's `FrozenLake-v1`, cut at the horizon: tapes, compiled rollouts and exact regret, and
-    the same law. A random walk seldom reaches the goal, which makes it hard to find under noise. `FrozenLake-v1` itself
-    trains inside a boundary too.
+    the same distributions. A random walk seldom reaches the goal, which makes it hard to find under noise.
+    `FrozenLake-v1` itself trains inside a boundary too.
 
     ## Observation space
     `Discrete(17)` on the 4x4 map: its places, row by row, and one more state, in which those wait who fell into a hole
@@ -52,10 +52,8 @@ class FrozenLake(TabularEnv):
         observe_time: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if map_name not in ("4x4", "8x8"):
-            raise ValueError(f"map_name is {map_name!r}: there are maps '4x4' and '8x8'.")
+        is_slippery = flag(is_slippery, "is_slippery")
+        if not among(map_name, ("4x4", "8x8")):
+            raise ValueError(f"map_name is {shown(map_name)}: there are maps '4x4' and '8x8'.")
         lake = FrozenLakeEnv(map_name=map_name, is_slippery=is_slippery)
         super().__init__(TabularModel.from_gym(lake, horizon), observe_time=observe_time, render_mode=render_mode)
-
-
-FrozenLakeVector = vector_entry_point(FrozenLake)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from private_rl_gym.envs.generation import instance_generator, sparse_distributions
 from private_rl_gym.envs.model import RewardLaw, TabularModel
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
-from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.arrays import flag, positive_integer
 
-__all__ = ["Garnet", "GarnetVector"]
+__all__ = ["Garnet"]
 
 
 class Garnet(TabularEnv):
@@ -59,11 +58,8 @@ class Garnet(TabularEnv):
         S = positive_integer(n_states, "n_states", "states")
         A = positive_integer(n_actions, "n_actions", "actions")
         H = positive_integer(horizon, "horizon", "steps in an episode")
-        stages = 1 if stationary else H
+        stages = 1 if flag(stationary, "stationary") else H
         rng = instance_generator("garnet", instance_seed)
         P = sparse_distributions(rng, (stages, S, A), S, branching)
         model = TabularModel(P, rng.random((stages, S, A)), 0, H, reward_law)
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
-
-
-GarnetVector = vector_entry_point(Garnet)

@@ -1,4 +1,4 @@
-"""The instances behind the lower bounds: parallel bandits in one Markov decision process."""
+"""Instances of the lower bounds: parallel bandits in one Markov decision process."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from private_rl_gym.envs.generation import check_model
 from private_rl_gym.envs.model import TabularModel
-from private_rl_gym.envs.rendering import HardScene, Scene
+from private_rl_gym.envs.rendering import HardScene
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
-from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.arrays import positive_integer, real, shown
 
-__all__ = ["HardBandit", "HardBanditVector", "HardMDP", "HardMDPVector", "hard_model"]
+__all__ = ["HardBandit", "HardMDP", "hard_model"]
 
 
 def hard_model(n: int, m: int, alpha: float, instance: Sequence[int], horizon: int) -> TabularModel:
-    """The model of PUCB, section 6.2: states 0..n-1 to start in, then ``plus`` (n) and ``minus`` (n + 1)."""
-    n = positive_integer(n, "n", "start states")
-    m = positive_integer(m, "m", "actions besides action 0")
-    if not isinstance(alpha, float | int | np.number) or not 0.0 < alpha <= 0.5:
-        raise ValueError(f"alpha is {alpha!r}: the gap must lie in (0, 1/2], because 1/2 + alpha is a probability.")
+    """Return the model of PUCB, section 6.2.
+
+    Episodes start in states 0..n-1. Then come ``plus`` (n) and ``minus`` (n + 1).
+    """
+    n, m = checked_sizes(n, m)
+    if not 0.0 < real(alpha, "alpha") <= 0.5:
+        raise ValueError(
+            f"alpha is {shown(alpha)}: the gap must lie in (0, 1/2], because 1/2 + alpha is a probability."
+        )
     best = tuple(instance) if isinstance(instance, Sequence | np.ndarray) else ()
     if len(best) != n or not all(isinstance(arm, int | np.integer) and 0 <= arm <= m for arm in best):
         raise ValueError(
-            f"instance is {instance!r}: it must name the best action, one of 0..{m}, of each of the {n} start states."
+            f"instance is {shown(instance)}: it must name the best action, one of 0..{m}, of each of the {n} start "
+            "states."
         )
     plus, minus = n, n + 1
     success = np.full((n, m + 1), 0.5)
@@ -43,8 +48,18 @@ def hard_model(n: int, m: int, alpha: float, instance: Sequence[int], horizon: i
     return TabularModel(P, initial=start, horizon=horizon, reward_law="fixed", outcome_rewards=pays)
 
 
+def checked_sizes(n: int, m: int) -> tuple[int, int]:
+    """Return n and m, the numbers of start states and of other actions.
+
+    Raises an error if a model of that size does not fit into memory. ``m`` is the number of actions besides action 0.
+    """
+    n, m = positive_integer(n, "n", "start states"), positive_integer(m, "m", "actions besides action 0")
+    check_model(n + 2, m + 1)
+    return n, m
+
+
 class HardMDP(TabularEnv):
-    """n bandits side by side: the first action decides whether an episode is all ones or all zeros.
+    """Parallel bandits: the first action decides whether all rewards are 1 or 0.
 
     ## Description
     The class of instances in the lower bound of Vietri, Balle, Krishnamurthy and Wu (PUCB, section 6.2). An
@@ -79,6 +94,8 @@ class HardMDP(TabularEnv):
     - v0: first release.
     """
 
+    scene_type = HardScene
+
     def __init__(
         self,
         n: int = 4,
@@ -94,16 +111,12 @@ class HardMDP(TabularEnv):
         model = hard_model(n, m, alpha, self.instance, horizon)
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
 
-    def scene(self) -> Scene:
-        """The start states, and the two ends that they lead to."""
-        return HardScene(self.model, "HardMDP")
-
 
 class HardBandit(TabularEnv):
-    """One bandit with one pull for each user: private best-arm identification.
+    """A bandit with one pull for each user: private best-arm identification.
 
     ## Description
-    The member of the hard class (PUCB, section 6.1) with one start state and one step: each user pulls one of
+    The instance of the hard class (PUCB, section 6.1) with one start state and one step: each user pulls one of
     `m + 1` arms. The question is how many users a private learner needs to name the best arm.
 
     ## Observation space
@@ -130,6 +143,8 @@ class HardBandit(TabularEnv):
     - v0: first release.
     """
 
+    scene_type = HardScene
+
     def __init__(
         self,
         m: int = 3,
@@ -143,15 +158,7 @@ class HardBandit(TabularEnv):
         model = hard_model(1, m, alpha, self.instance, horizon=1)
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
 
-    def scene(self) -> Scene:
-        """The arms, and the two ends that they lead to."""
-        return HardScene(self.model, "HardBandit")
-
 
 def _default_instance(n: int, m: int) -> tuple[int, ...]:
-    n, m = positive_integer(n, "n", "start states"), positive_integer(m, "m", "actions besides action 0")
+    n, m = checked_sizes(n, m)
     return tuple((s + 1) % (m + 1) for s in range(n))
-
-
-HardMDPVector = vector_entry_point(HardMDP)
-HardBanditVector = vector_entry_point(HardBandit)

@@ -1,4 +1,7 @@
-"""The instance behind lower bounds for linear mixtures: a chain whose every step may fall into reward."""
+"""The instance of the lower bounds for linear mixtures.
+
+It is a chain. Every step may leave it for a state that pays.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,17 @@ import math
 
 import numpy as np
 
-from private_rl_gym.envs.generation import instance_generator
+from private_rl_gym.envs.generation import check_model, instance_generator
 from private_rl_gym.envs.mixture import Mixture
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
-from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.arrays import positive_integer, real
 from private_rl_gym.planning.features import LinearFeatures
 
-__all__ = ["HardLinearMixture", "HardLinearMixtureVector"]
+__all__ = ["HardLinearMixture"]
 
 
 class HardLinearMixture(TabularEnv):
-    """A chain of H states, left for a state that pays by a chance that depends on all bits of the action.
+    """A chain of H states with hidden chances to leave it for a reward.
 
     ## Description
     The instance on which lower bounds for linear mixtures are proved (Zhou, Gu, Szepesvari, 2021), and on which
@@ -68,12 +70,13 @@ class HardLinearMixture(TabularEnv):
         K = positive_integer(episodes, "episodes", "users")
         if not 2 <= d <= 11:
             raise ValueError(f"d is {d}: it must be from 2 to 11, because there are 2^(d - 1) actions.")
-        self.gap = math.sqrt(1.0 / (32.0 * H * K)) if gap is None else float(gap)
+        self.gap = math.sqrt(1.0 / (32.0 * H * K)) if gap is None else real(gap, "gap")
         if not 0.0 < self.gap <= 0.5 / (H * (d - 1)):
             raise ValueError(
                 f"The gap is {self.gap:g}: it must be above 0 and at most {0.5 / (H * (d - 1)):g}, half of "
                 "1 / (H (d - 1)), so that chances stay chances. Give more episodes=, or another gap=."
             )
+        check_model(H + 2, 2 ** (d - 1), d)
         signs = instance_generator("hard-linear-mixture", instance_seed).choice([-1.0, 1.0], size=(H, d - 1))
         # psi = (first (1 - 1/H), -others a) along the chain, (first / H, others a) into the state that pays
         first, others = math.sqrt(1.0 / (1.0 + self.gap * (d - 1))), math.sqrt(self.gap / (1.0 + self.gap * (d - 1)))
@@ -91,6 +94,3 @@ class HardLinearMixture(TabularEnv):
         weights = np.hstack([np.full((H, 1), 1.0 / first), self.gap / others * signs])
         self.mixture = Mixture(LinearFeatures.dense(kernels, rewards), weights, [1.0])
         super().__init__(self.mixture.model(0, H, "fixed"), observe_time=observe_time, render_mode=render_mode)
-
-
-HardLinearMixtureVector = vector_entry_point(HardLinearMixture)

@@ -10,23 +10,23 @@ from private_rl_gym.envs.generation import instance_generator, sparse_rows
 from private_rl_gym.envs.mixture import Mixture
 from private_rl_gym.envs.sparse import SparseModel
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
-from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.arrays import flag, positive_integer, real, shown
 from private_rl_gym.planning.features import LinearFeatures
+from private_rl_gym.planning.memory import check_room
 
-__all__ = ["LinearMixture", "LinearMixtureVector"]
+__all__ = ["LinearMixture"]
 
 
 class LinearMixture(TabularEnv):
     """A random model that mixes d known kernels with hidden weights.
 
     ## Description
-    A linear mixture model (assumption 1 of LinOpt): P_h(s' | s, a) is a weighted sum of `d` base kernels, which
-    the learner knows, with weights that it does not know. It has to learn only `d` numbers for each stage, for any
-    number of states. Base kernels are random and sparse; weights are uniform on the simplex. Rewards are linear
-    in `d` known features with hidden weights of their own. `env.unwrapped.mixture.features` is what a learner may
-    know, `env.unwrapped.mixture` holds the weights too; `instance_seed` fixes the instance. Kernels are sparse:
-    10,000 states take about one second to make, and about ten megabytes.
+    A linear mixture model (assumption 1 of LinOpt): P_h(s' | s, a) is a weighted sum of `d` base kernels, which the
+    learner knows, with weights that it does not know. It has to learn only `d` numbers for each stage, for any number
+    of states. Base kernels are random and sparse; weights are uniform on the simplex. Rewards are linear in `d` known
+    features with hidden weights of their own. `env.unwrapped.mixture.features` holds all that a learner may know,
+    `env.unwrapped.mixture` holds the weights too; `instance_seed` fixes the instance. Kernels are sparse: 10,000 states
+    take about one second to make, and about ten megabytes.
 
     With `misspecification` above 0 the truth is not a mixture of the known kernels: with that probability a step
     follows a hidden kernel and pays a hidden mean reward, which no feature describes. Every row of P is within that
@@ -82,11 +82,15 @@ class LinearMixture(TabularEnv):
         A = positive_integer(n_actions, "n_actions", "actions")
         H = positive_integer(horizon, "horizon", "steps in an episode")
         d = positive_integer(d, "d", "base kernels")
-        stages = 1 if stationary else H
-        if not 0.0 <= misspecification < 1.0:
-            raise ValueError(f"misspecification is {misspecification}: a distance from every mixture, in [0, 1).")
+        stages = 1 if flag(stationary, "stationary") else H
+        observe_features = flag(observe_features, "observe_features")
+        if not 0.0 <= real(misspecification, "misspecification") < 1.0:
+            raise ValueError(
+                f"misspecification is {shown(misspecification)}: a distance from every mixture, in [0, 1)."
+            )
         rng = instance_generator("linear-mixture", instance_seed)
         successors, psi = sparse_rows(rng, (d, S, A), S, branching)
+        check_room(8 * d * (S * A + 2 * stages), f"{d:,} weights of every state and action", "Take fewer kernels.")
         theta, varphi = rng.dirichlet(np.ones(d), size=stages), rng.dirichlet(np.ones(d), size=(S, A))
         eta = rng.random((stages, d))
         self.mixture = Mixture(LinearFeatures.sparse(successors, psi, varphi), theta, eta)
@@ -109,8 +113,5 @@ class LinearMixture(TabularEnv):
 
 
 def _vectors(features: LinearFeatures) -> NDArray[np.float32]:  # [s, action and feature]
-    """Observations of states for learners that need vectors: the reward features of all actions."""
+    """Return vector observations of states: the reward features of all actions."""
     return features.reward_features.reshape(features.n_states, -1).astype(np.float32)
-
-
-LinearMixtureVector = vector_entry_point(LinearMixture)

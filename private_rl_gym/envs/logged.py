@@ -1,4 +1,4 @@
-"""Users whose episodes are over: sizes without anyone to meet."""
+"""The sizes of a problem whose users' episodes are finished."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["LoggedUsers"]
 
 
 class LoggedUsers(gym.Env[int, int]):
-    """The sizes of a table of finished episodes, for a boundary to be put around. Nobody can be met here.
+    """The sizes of a table of finished episodes, for a boundary around them.
 
-    Sizes are public: state them from what is known of the problem, never from what is in the table.
+    Users cannot be served here. Sizes are public: state them from what is known of the problem, never from what is in
+    the table.
 
     Args:
         n_states: Number of states; the table numbers them from 0.
@@ -25,7 +26,7 @@ class LoggedUsers(gym.Env[int, int]):
     Example:
         >>> from private_rl_gym.envs import LoggedUsers
         >>> from private_rl_gym.wrappers import Episodes, JDPBillboard
-        >>> board = JDPBillboard(LoggedUsers(n_states=3, n_actions=2, horizon=2), 1.0, 1e-6, users=2, batch_size=2)
+        >>> board = JDPBillboard(LoggedUsers(n_states=3, n_actions=2, horizon=2), 1.0, 1e-6, users=2, schedule=2)
         >>> board.ingest(Episodes(["ann", "bob"], state=[[0, 1, 2], [0, 2, 1]], action=[[1, 0], [0, 0]],
         ...                       reward=[[0, 1], [0, 0]]))
         2
@@ -43,14 +44,12 @@ class LoggedUsers(gym.Env[int, int]):
         )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:
-        """Raise an error: these users have come and gone."""
-        del seed, options
+        """Raise an error, because the episodes of these users are finished."""
         raise gym.error.Error(
-            "These users' episodes are over, and nobody can be met: bring the episodes in with board.ingest(...), and "
+            "These users' episodes are over, and no user can be met: bring the episodes in with board.ingest(...), and "
             "plan with agent.learn_offline()."
         )
 
     def step(self, action: int) -> NoReturn:
-        """Raise an error, as ``reset``."""
-        del action
+        """Raise the same error as ``reset``."""
         self.reset()

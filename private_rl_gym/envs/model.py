@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
 from private_rl_gym.envs.toy_text import read_toy_text
 from private_rl_gym.planning.arrays import (
+    among,
     as_array,
     as_distributions,
     check_unit_interval,
     positive_integer,
     read_only,
+    shown,
 )
 from private_rl_gym.planning.sampling import SamplingTables
 
@@ -34,14 +37,15 @@ class TabularModel(FiniteModel):
     Axis h has length H, or length 1 where the model is stationary and one stage stands for all. Arrays are
     copied, checked, and made read-only.
 
-    Attributes:
-        transitions: ``[h, s, a, s']``, probabilities of the next state.
-        rewards: ``[h, s, a]``, mean rewards in [0, 1].
-        initial: ``[s]``, distribution of the state at stage 0.
+    Args:
+        transitions: Probabilities of the next state, ``[s, a, s']``, or ``[h, s, a, s']`` where they depend on the
+            stage. The attribute is ``[h, s, a, s']``.
+        rewards: Mean rewards in [0, 1], ``[s, a]`` or ``[h, s, a]``. The attribute is ``[h, s, a]``.
+        initial: The start state, or the distribution ``[s]`` of start states, which the attribute is.
         horizon: Number of steps in an episode, H.
         reward_law: ``"bernoulli"`` (a reward is a bit with the given mean) or ``"fixed"`` (it is the mean).
-        outcome_rewards: ``[h, s, a, s']`` where the mean reward depends on the next state, else None. Then
-            ``rewards`` is its expectation over next states.
+        outcome_rewards: In place of ``rewards``: mean rewards that depend on where the step leads, ``[s, a, s']`` or
+            ``[h, s, a, s']``. Then ``rewards`` is their expectation over next states; else the attribute is None.
 
     Example:
         >>> model = TabularModel([[[1, 0], [0.5, 0.5]], [[0, 1], [0, 1]]], [[0, 0], [1, 1]], horizon=3)
@@ -70,17 +74,6 @@ class TabularModel(FiniteModel):
         *,
         outcome_rewards: ArrayLike | None = None,
     ) -> None:
-        """Check and keep a model.
-
-        Args:
-            transitions: ``[s, a, s']``, or ``[h, s, a, s']`` where they depend on the stage.
-            rewards: ``[s, a]`` or ``[h, s, a]``, mean rewards in [0, 1].
-            initial: The start state, or the distribution ``[s]`` of start states.
-            horizon: Number of steps in an episode.
-            reward_law: ``"bernoulli"`` or ``"fixed"``.
-            outcome_rewards: In place of ``rewards``: ``[s, a, s']`` or ``[h, s, a, s']``, mean rewards that
-                depend on where the step leads.
-        """
         H = positive_integer(horizon, "horizon", "steps in an episode")
         P = _staged(as_array(transitions, "transitions"), "transitions", "[h, s, a, s']")
         if P.shape[0] not in (1, H) or P.shape[1] != P.shape[3] or 0 in P.shape:
@@ -90,8 +83,8 @@ class TabularModel(FiniteModel):
             )
         P = as_distributions(P, "transitions", "(stage, state, action)")
         _, S, A, _ = P.shape
-        if reward_law not in get_args(RewardLaw):
-            raise ValueError(f"reward_law is {reward_law!r}: it must be one of {', '.join(get_args(RewardLaw))}.")
+        if not among(reward_law, get_args(RewardLaw)):
+            raise ValueError(f"reward_law is {shown(reward_law)}: it must be one of {', '.join(get_args(RewardLaw))}.")
         if (rewards is None) == (outcome_rewards is None):
             raise ValueError("A model needs rewards, or outcome_rewards in their place: give exactly one of them.")
         outcomes: NDArray[np.float64] | None = None
@@ -116,12 +109,11 @@ class TabularModel(FiniteModel):
 
     @classmethod
     def from_gym(
-        cls,
-        env: gym.Env[Any, Any],
-        horizon: int | None = None,
-        reward_range: tuple[float, float] | None = None,
+        cls, env: gym.Env[Any, Any], horizon: int | None = None, reward_range: tuple[float, float] | None = None
     ) -> TabularModel:
-        """Read the ``P`` table of one of Gymnasium's toy-text environments (FrozenLake, CliffWalking, Taxi).
+        """Build a model from the ``P`` table of a toy-text environment of Gymnasium.
+
+        These are FrozenLake, CliffWalking and Taxi.
 
         A step that ends the episode leads to one more state, absorbing, in which nothing is earned until the
         horizon: every episode has the same length, and values are those of the environment cut at the horizon.
@@ -130,9 +122,9 @@ class TabularModel(FiniteModel):
         Args:
             env: The environment, wrapped or not.
             horizon: Number of steps in an episode; by default the environment's own limit.
-            reward_range: The smallest and largest reward, which are mapped to 0 and 1. It must contain 0, what
-                is earned after the end. Not needed where rewards are in [0, 1] already. A return G becomes
-                ``(G - horizon * low) / (high - low)``, so that the order of policies stays.
+            reward_range: The smallest and largest reward, which are mapped to 0 and 1. It must contain 0, the reward
+                after the end. Not needed where rewards are in [0, 1] already. A return G becomes ``(G - horizon * low)
+                / (high - low)``, so that the order of policies stays.
 
         Example:
             >>> import gymnasium as gym
@@ -148,20 +140,23 @@ class TabularModel(FiniteModel):
         return len(self.transitions) == 1 and len(self.rewards) == 1
 
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Probabilities of the next state, for each action in one state."""
+        """Return the probabilities of the next state, for each action in one state."""
         probabilities: NDArray[np.float64] = self.transitions[stage % len(self.transitions), state]
         return probabilities
 
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that define the model."""
+        """Return the arrays that define the model."""
         return self.transitions, self.rewards, self.initial
 
-    def _outcomes(self) -> Outcomes:
+    @cached_property
+    def _packed(self) -> Outcomes:
         from private_rl_gym.planning.solve import Outcomes
 
         return Outcomes.of(self.transitions)
 
-    def _tables(self) -> SamplingTables:
+    @cached_property
+    def tables(self) -> SamplingTables:
+        """The tables that turn a user's tape into their answers."""
         return SamplingTables.build(
             self.transitions,
             self.rewards if self.outcome_rewards is None else self.outcome_rewards,
@@ -173,15 +168,11 @@ class TabularModel(FiniteModel):
     def __reduce__(self) -> tuple[Any, ...]:
         rewards = self.rewards if self.outcome_rewards is None else None
         fixed = (self.transitions, rewards, self.initial, self.horizon, self.reward_law)
-        return _rebuild, (*fixed, self.outcome_rewards)
-
-
-def _rebuild(*fields: Any) -> TabularModel:
-    return TabularModel(*fields[:-1], outcome_rewards=fields[-1])
+        return partial(TabularModel, outcome_rewards=self.outcome_rewards), fixed
 
 
 def _staged(array: NDArray[np.float64], name: str, axes: str) -> NDArray[np.float64]:
-    """``array`` with a leading axis of stages."""
+    """Return ``array`` with a leading axis of stages."""
     wanted = axes.count(",") + 1
     if array.ndim == wanted - 1:
         array = array[None]

@@ -1,4 +1,4 @@
-"""RiverSwim: swim against the current, or take the small reward at hand."""
+"""RiverSwim: a small reward nearby, and a large one against the current."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.envs.generation import check_model
 from private_rl_gym.envs.model import RewardLaw, TabularModel
-from private_rl_gym.envs.rendering import RiverScene, Scene
+from private_rl_gym.envs.rendering import RiverScene
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
 from private_rl_gym.planning.arrays import positive_integer
 
-__all__ = ["VARIANTS", "Current", "RiverSwim", "RiverSwimVector", "current_named", "river_swim_rewards"]
+__all__ = ["VARIANTS", "Current", "RiverSwim", "current_named", "river_swim_rewards"]
 
 LEFT, RIGHT = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A variant of the river: the outcomes of swimming right, the small reward and the start states."""
+    """A variant of the river.
+
+    Its fields are the outcomes of swimming right, the small reward, and the start states.
+    """
 
     first: tuple[float, float]  # at the left bank: stay, forward
     middle: tuple[float, float, float]  # in between: back, stay, forward
@@ -60,14 +63,17 @@ VARIANTS: dict[str, Current] = {
 
 
 def current_named(variant: str) -> Current:
-    """The variant with this name; raises ``ValueError`` with all names if there is none."""
+    """Return the variant with this name.
+
+    Raises ``ValueError`` with all names if there is none.
+    """
     if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"There is no RiverSwim variant {variant!r}: choose one of {', '.join(sorted(VARIANTS))}.")
     return VARIANTS[variant]
 
 
 def river_swim_rewards(current: Current, n_states: int) -> NDArray[np.float64]:  # [s, a]
-    """The small reward at the left bank, and 1 at the right one."""
+    """Return the small reward at the left bank, and 1 at the right one."""
     rewards = np.zeros((n_states, 2))
     rewards[0, LEFT] = current.small
     rewards[-1, RIGHT] = 1.0
@@ -75,17 +81,21 @@ def river_swim_rewards(current: Current, n_states: int) -> NDArray[np.float64]: 
 
 
 def river_swim_start(current: Current, n_states: int) -> NDArray[np.float64]:  # [s]
-    """The start states, equally likely."""
+    """Return the distribution of start states, which is uniform."""
     start = np.zeros(n_states)
     start[list(current.start)] = 1.0 / len(current.start)
     return start
 
 
 def river_length(n_states: int) -> int:
-    """``n_states``, which must be at least 3: two banks and water in between."""
+    """Return ``n_states``; raise an error if it is less than 3.
+
+    A river has two banks and water in between.
+    """
     length = positive_integer(n_states, "n_states", "states")
     if length < 3:
         raise ValueError(f"n_states is {length}: a river needs at least 3 states, two banks and water in between.")
+    check_model(length, 2)
     return length
 
 
@@ -101,7 +111,7 @@ def _transitions(current: Current, n_states: int) -> NDArray[np.float64]:  # [s,
 
 
 class RiverSwim(TabularEnv):
-    """A swimmer in a river decides at every step whether to drift left or to swim right against the current.
+    """A river, where users drift left or swim right against the current.
 
     ## Description
     States are places along the river, from the left bank (0) to the right bank. Swimming left always succeeds.
@@ -138,6 +148,8 @@ class RiverSwim(TabularEnv):
     - v0: first release.
     """
 
+    scene_type = RiverScene
+
     def __init__(
         self,
         variant: str = "osband",
@@ -157,11 +169,4 @@ class RiverSwim(TabularEnv):
             reward_law,
         )
         super().__init__(model, observe_time=observe_time, render_mode=render_mode)
-        self.variant = variant
-
-    def scene(self) -> Scene:
-        """A river, its banks, and the swimmer."""
-        return RiverScene(self.model, f"RiverSwim ({self.variant})")
-
-
-RiverSwimVector = vector_entry_point(RiverSwim)
+        self.variant, self.title = variant, f"RiverSwim ({variant})"

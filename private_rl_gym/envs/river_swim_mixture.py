@@ -7,26 +7,21 @@ from numpy.typing import NDArray
 
 from private_rl_gym.envs.finite import RewardLaw
 from private_rl_gym.envs.mixture import Mixture
-from private_rl_gym.envs.rendering import RiverScene, Scene
-from private_rl_gym.envs.river_swim import (
-    LEFT,
-    RIGHT,
-    Current,
-    current_named,
-    river_length,
-    river_swim_start,
-)
+from private_rl_gym.envs.rendering import RiverScene
+from private_rl_gym.envs.river_swim import LEFT, RIGHT, Current, current_named, river_length, river_swim_start
 from private_rl_gym.envs.tabular import TabularEnv
-from private_rl_gym.envs.vector import vector_entry_point
 from private_rl_gym.planning.features import LinearFeatures
 
-__all__ = ["RiverSwimMixture", "RiverSwimMixtureVector"]
+__all__ = ["RiverSwimMixture"]
 
 BACK, HOLD, FORWARD = 0, 1, 2
 
 
 def _currents(current: Current, n_states: int) -> NDArray[np.float64]:  # [i, s, a, s']
-    """Three kernels whose mixture is the river of ``current``; the weights are its probabilities in the middle."""
+    """Return the three kernels whose mixture is the river of ``current``.
+
+    The weights are its probabilities in the middle of the river.
+    """
     back, stay, forward = current.middle
     kernels = np.zeros((3, n_states, 2, n_states))
     for s in range(n_states):
@@ -58,8 +53,8 @@ class RiverSwimMixture(TabularEnv):
     `Discrete(2)`: 0 swims left, 1 swims right.
 
     ## Rewards
-    As in RiverSwim. There are two reward features, one for swimming left at the left bank and one for swimming
-    right at the right bank; their hidden weights are what the banks pay.
+    As in RiverSwim. There are two reward features, one for swimming left at the left bank and one for swimming right at
+    the right bank; their hidden weights are the rewards of the banks.
 
     ## Start and end
     As in RiverSwim.
@@ -74,6 +69,8 @@ class RiverSwimMixture(TabularEnv):
     ## Version history
     - v0: first release.
     """
+
+    scene_type = RiverScene
 
     def __init__(
         self,
@@ -96,11 +93,4 @@ class RiverSwimMixture(TabularEnv):
             observe_time=observe_time,
             render_mode=render_mode,
         )
-        self.variant = variant
-
-    def scene(self) -> Scene:
-        """A river, its banks, and the swimmer."""
-        return RiverScene(self.model, f"RiverSwimMixture ({self.variant})")
-
-
-RiverSwimMixtureVector = vector_entry_point(RiverSwimMixture)
+        self.variant, self.title = variant, f"RiverSwimMixture ({variant})"

@@ -1,4 +1,7 @@
-"""Models with many states and few successors of each: outcomes are packed, without a dense array."""
+"""Models with many states and few successors of each.
+
+Outcomes are packed, without a dense array.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.finite import FiniteModel, RewardLaw, initial_distribution
-from private_rl_gym.planning.arrays import EXACT, TOLERANCE, as_array, check_unit_interval, positive_integer, read_only
+from private_rl_gym.planning.arrays import (
+    EXACT,
+    TOLERANCE,
+    among,
+    as_array,
+    check_unit_interval,
+    positive_integer,
+    read_only,
+    shown,
+)
 from private_rl_gym.planning.features import check_dense
 from private_rl_gym.planning.sampling import SamplingTables
 
@@ -20,10 +32,10 @@ __all__ = ["SparseModel"]
 
 
 class SparseModel(FiniteModel):
-    """A model with packed transitions: its memory and time depend on the number of possible outcomes.
+    """A model with packed transitions.
 
-    Row (h * S + s) * A + a of the outcomes, with h = 0 where one stage stands for all, owns the entries from
-    ``offsets[row]`` to ``offsets[row + 1]``.
+    Its memory and time depend on the number of possible outcomes. Row (h * S + s) * A + a of the outcomes, with h = 0
+    where one stage stands for all, owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
 
     Attributes:
         offsets, successors, probabilities: The packed transitions.
@@ -54,15 +66,18 @@ class SparseModel(FiniteModel):
             raise ValueError(f"rewards have shape {r.shape}: they must be [s, a] or [h, s, a], with {H} stages.")
         check_unit_interval(r, "rewards", "rescale rewards to [0, 1].")
         _, S, A = r.shape
-        starts = np.array(offsets, dtype=np.int64)
-        following = np.array(successors, dtype=np.int64)
+        starts, following = (
+            _row_of_whole(row, name) for row, name in ((offsets, "offsets"), (successors, "successors"))
+        )
         P = as_array(probabilities, "probabilities")
+        if P.ndim != 1:
+            raise ValueError(f"probabilities have shape {P.shape}: give one row, with a number for each outcome.")
         if len(starts) - 1 not in (S * A, H * S * A) or starts[0] != 0 or (np.diff(starts) < 1).any():
             raise ValueError(
                 f"There are {len(starts)} offsets: with these rewards there must be {S * A + 1}, or {H * S * A + 1} "
                 "where transitions depend on the stage, rising from 0, with an outcome for every row."
             )
-        if not (len(following) == len(P) == starts[-1]) or following.min() < 0 or following.max() >= S:
+        if not (0 < len(following) == len(P) == starts[-1]) or following.min() < 0 or following.max() >= S:
             raise ValueError(f"There must be {starts[-1]} outcomes, each with a probability and a state in 0..{S - 1}.")
         if (P < 0.0).any():
             row = int(np.searchsorted(starts, int((P < 0.0).argmax()), side="right")) - 1
@@ -74,8 +89,8 @@ class SparseModel(FiniteModel):
         P /= np.repeat(np.where(np.abs(sums - 1.0) > EXACT, sums, 1.0), np.diff(starts))
         self.offsets, self.successors, self.probabilities = read_only(starts), read_only(following), read_only(P)
         self.rewards, self.initial = read_only(r), read_only(initial_distribution(initial, S))
-        if reward_law not in ("bernoulli", "fixed"):
-            raise ValueError(f"reward_law is {reward_law!r}: it must be one of bernoulli, fixed.")
+        if not among(reward_law, ("bernoulli", "fixed")):
+            raise ValueError(f"reward_law is {shown(reward_law)}: it must be one of bernoulli, fixed.")
         self.reward_law = reward_law
 
     @property
@@ -85,7 +100,10 @@ class SparseModel(FiniteModel):
 
     @cached_property
     def transitions(self) -> NDArray[np.float64]:  # [h, s, a, s']
-        """The transitions as a dense array; raises ``ValueError`` if it would be too large."""
+        """The transitions as a dense array.
+
+        Raises ``ValueError`` if it would be too large.
+        """
         stages = (len(self.offsets) - 1) // (self.n_states * self.n_actions)
         check_dense((stages, self.n_states, self.n_actions, self.n_states), "The transitions")
         dense = np.zeros((len(self.offsets) - 1, self.n_states))
@@ -94,7 +112,7 @@ class SparseModel(FiniteModel):
         return read_only(dense.reshape(stages, self.n_states, self.n_actions, self.n_states))
 
     def outcomes(self, stage: int, state: int) -> NDArray[np.float64]:  # [a, s']
-        """Probabilities of the next state, for each action in one state."""
+        """Return the probabilities of the next state, for each action in one state."""
         A, rows = self.n_actions, len(self.offsets) - 1
         dense = np.zeros((A, self.n_states))
         for a in range(A):
@@ -104,22 +122,21 @@ class SparseModel(FiniteModel):
         return dense
 
     def content(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that define the model."""
+        """Return the arrays that define the model."""
         return self.offsets, self.successors, self.probabilities, self.rewards, self.initial
 
-    @property
-    def _packed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        return self.offsets, self.successors, self.probabilities
-
-    def _outcomes(self) -> Outcomes:
+    @cached_property
+    def _packed(self) -> Outcomes:
         from private_rl_gym.planning.solve import Outcomes
 
-        return Outcomes(*self._packed, self.n_states, self.n_actions)
+        return Outcomes(self.offsets, self.successors, self.probabilities, self.n_states, self.n_actions)
 
-    def _tables(self) -> SamplingTables:
+    @cached_property
+    def tables(self) -> SamplingTables:
+        """The tables that turn a user's tape into their answers."""
         stages = 1 if self.stationary else self.horizon
         return SamplingTables.packed(
-            self._packed,
+            (self.offsets, self.successors, self.probabilities),
             self.rewards,
             self.initial,
             stages=stages,
@@ -128,8 +145,15 @@ class SparseModel(FiniteModel):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fixed = (*self._packed, self.rewards, self.initial, self.horizon, self.reward_law)
-        return SparseModel, fixed
+        return SparseModel, (*self.content(), self.horizon, self.reward_law)
+
+
+def _row_of_whole(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return a new row of whole numbers; raise ValueError for other values."""
+    row = as_array(values, name)
+    if row.ndim != 1 or (np.abs(row) > 2**53).any() or (row != np.floor(row)).any():
+        raise ValueError(f"{name} must be one row of whole numbers.")
+    return row.astype(np.int64)
 
 
 def _place(row: int, n_states: int, n_actions: int) -> str:

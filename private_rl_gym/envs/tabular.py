@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from operator import index
 from typing import Any, ClassVar, cast
 
@@ -14,9 +15,14 @@ from numpy.typing import NDArray
 
 from private_rl_gym.envs.finite import FiniteModel
 from private_rl_gym.envs.rendering import GraphScene, Path, Scene, Window, picture, text
+from private_rl_gym.planning.arrays import among, as_array, flag, shown
+from private_rl_gym.planning.memory import check_room
 from private_rl_gym.planning.sampling import check_tapes
 
 __all__ = ["Observation", "TabularEnv", "observation_space", "user_option"]
+
+BYTES = 40
+"""Bytes that a number of a tape takes, as one of Python's and as one of NumPy's."""
 
 Observation = int | NDArray[np.int64] | NDArray[np.float32]
 
@@ -26,7 +32,7 @@ _Row = tuple[list[float], list[int], list[float]]  # cumulative probabilities, n
 def observation_space(
     model: FiniteModel, observe_time: bool, features: NDArray[np.float32] | None = None
 ) -> spaces.Space[Any]:
-    """The observation space: ``Discrete(S)``, ``MultiDiscrete([H, S])`` with the stage, or a ``Box`` of features."""
+    """Return ``Discrete(S)``, ``MultiDiscrete([H, S])`` with the stage, or a ``Box`` of features."""
     if features is not None:
         low, high = np.minimum(features.min(axis=0), np.float32(0.0)), np.maximum(features.max(axis=0), np.float32(1.0))
         if observe_time:
@@ -38,7 +44,12 @@ def observation_space(
 
 
 def user_option(options: dict[str, Any] | None) -> Any:
-    """The tapes in ``options["user"]``, or None; other options are refused, so that misspelt ones are not ignored."""
+    """Return the tapes in ``options["user"]``, or None.
+
+    Raises an error for other options, which may be misspelt.
+    """
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"options is a {type(options).__name__}: give a dictionary, such as {{'user': tape}}, or None.")
     unknown = set(options or ()) - {"user"}
     if unknown:
         raise ValueError(f"There is no reset option {min(map(str, unknown))!r}: the only one is 'user', for tapes.")
@@ -46,11 +57,12 @@ def user_option(options: dict[str, Any] | None) -> Any:
 
 
 class TabularEnv(gym.Env[Observation, int]):
-    """One episode is one user: H steps of a finite model, decided by her tape.
+    """An environment in which each episode is one user of a finite model.
 
-    A tape holds the 2H + 1 uniforms behind a user's initial state, rewards and next states. It is drawn from the
-    environment's generator at ``reset``, or handed in with ``reset(options={"user": tape})``. The same tape
-    gives the same answers. The episode terminates after H steps, because the horizon belongs to the problem.
+    An episode has H steps, which the user's tape determines. A tape holds the 2H + 1 uniforms behind a user's initial
+    state, rewards and next states. It is drawn from the environment's generator at ``reset``, or passed with
+    ``reset(options={"user": tape})``. The same tape gives the same answers. The episode terminates after H steps,
+    because the horizon belongs to the problem.
 
     Args:
         model: The true model. It is available as ``env.unwrapped.model``, for exact regret.
@@ -75,6 +87,9 @@ class TabularEnv(gym.Env[Observation, int]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}  # type: ignore[misc]
 
+    scene_type: ClassVar[type[Scene]] = GraphScene
+    """The class of the drawing of this family."""
+
     def __init__(
         self,
         model: FiniteModel,
@@ -87,13 +102,18 @@ class TabularEnv(gym.Env[Observation, int]):
             raise TypeError(
                 f"TabularEnv is made from a TabularModel or a SparseModel, not from {type(model).__name__}."
             )
-        if features is not None and (features.ndim != 2 or len(features) != model.n_states):
-            raise ValueError(f"features have shape {features.shape}: they must be [{model.n_states}, any number].")
-        if render_mode not in (None, *self.metadata["render_modes"]):
+        observe_time = flag(observe_time, "observe_time")
+        check_room(BYTES * model.tape_length, f"An episode of {model.horizon:,} steps", "Shorten the horizon.")
+        if features is not None:
+            features = as_array(features, "features").astype(np.float32)
+            if features.ndim != 2 or len(features) != model.n_states or not features.size:
+                raise ValueError(f"features have shape {features.shape}: they must be [{model.n_states}, any number].")
+        if render_mode is not None and not among(render_mode, self.metadata["render_modes"]):
             raise ValueError(
-                f"render_mode is {render_mode!r}: choose one of {', '.join(self.metadata['render_modes'])}, or None."
+                f"render_mode is {shown(render_mode)}: choose one of {', '.join(self.metadata['render_modes'])}, or "
+                "None."
             )
-        self.model = model
+        self.model, self.title = model, type(self).__name__
         self.observe_time = observe_time
         self.render_mode = render_mode
         self.features = features
@@ -114,7 +134,10 @@ class TabularEnv(gym.Env[Observation, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start the episode of the next user: the one in ``options["user"]``, or a new one."""
+        """Start the episode of the next user.
+
+        The user is ``options["user"]``, or a new one.
+        """
         super().reset(seed=seed)
         tape = user_option(options)
         if tape is None:
@@ -177,8 +200,8 @@ class TabularEnv(gym.Env[Observation, int]):
         return None
 
     def scene(self) -> Scene:
-        """The scene that draws this family."""
-        return GraphScene(self.model, type(self).__name__)
+        """Return the scene that draws this family."""
+        return self.scene_type(self.model, self.title)
 
     def close(self) -> None:
         """Close the window, if there is one."""
@@ -195,7 +218,10 @@ class TabularEnv(gym.Env[Observation, int]):
         return self._state
 
     def _read_row(self, row: int) -> _Row:
-        """The outcomes of one (stage, state, action) as Python numbers, kept for the next visit."""
+        """Return the outcomes of one (stage, state, action) as Python numbers.
+
+        They are kept for the next visit.
+        """
         tables = self.model.tables
         entries = slice(tables.offsets[row], tables.offsets[row + 1])
         outcomes = (

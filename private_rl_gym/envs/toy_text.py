@@ -16,7 +16,10 @@ __all__ = ["read_toy_text"]
 def read_toy_text(
     env: gym.Env[Any, Any], horizon: int | None, reward_range: tuple[float, float] | None
 ) -> dict[str, Any]:
-    """The arguments of the model behind ``env.unwrapped.P``: see :meth:`TabularModel.from_gym`."""
+    """Return the arguments of the model behind ``env.unwrapped.P``.
+
+    See :meth:`TabularModel.from_gym`.
+    """
     if not isinstance(env, gym.Env):
         raise TypeError(f"from_gym reads an environment, not {env!r}: make it first, with gym.make.")
     bare = env.unwrapped
@@ -31,8 +34,9 @@ def read_toy_text(
         )
     H = positive_integer(_horizon(env) if horizon is None else horizon, "horizon", "steps in an episode")
     S, A = len(table), len(table[0])
-    mapping = _reward_range(table, reward_range, type(bare).__name__)
-    ends = _end_states(table)
+    every = [outcomes for by_action in table.values() for outcomes in by_action.values()]
+    mapping = _reward_range([entry[2] for outcomes in every for entry in outcomes], reward_range, type(bare).__name__)
+    ends = _end_states(S, [{entry[2] for entry in outcomes if entry[3]} for outcomes in every])
     P = np.zeros((S + len(set(ends.values())), A, S + len(set(ends.values()))))
     weighted = np.zeros_like(P)  # reward times probability
     for end in range(S, len(P)):
@@ -54,20 +58,18 @@ def read_toy_text(
     }
 
 
-def _end_states(table: Any) -> dict[float, int]:
-    """The state in which an episode that ended early stays until the horizon, by the reward that it ended with.
+def _end_states(n_states: int, ends: list[set[float]]) -> dict[float, int]:
+    """Return the state of episodes that ended early, for each final reward.
 
-    All rewards share one state, unless one action can end an episode with different rewards: they would be averaged.
+    Such an episode stays in this state until the horizon. All rewards share one state, unless one action can end an
+    episode with different rewards. In a shared state these would be averaged.
+
+    Args:
+        n_states: Number of other states.
+        ends: The rewards with which an episode may end, for each state and action.
     """
-    rewards = sorted(
-        {entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes if entry[3]}
-    )
-    mixed = any(
-        len({entry[2] for entry in outcomes if entry[3]}) > 1
-        for actions in table.values()
-        for outcomes in actions.values()
-    )
-    return {reward: len(table) + (place if mixed else 0) for place, reward in enumerate(rewards)}
+    mixed = any(len(rewards) > 1 for rewards in ends)
+    return {reward: n_states + (place if mixed else 0) for place, reward in enumerate(sorted(set().union(*ends)))}
 
 
 def _horizon(env: gym.Env[Any, Any]) -> int:
@@ -77,8 +79,7 @@ def _horizon(env: gym.Env[Any, Any]) -> int:
     return limit
 
 
-def _reward_range(table: Any, given: tuple[float, float] | None, name: str) -> RewardRange:
-    rewards = [entry[2] for actions in table.values() for outcomes in actions.values() for entry in outcomes]
+def _reward_range(rewards: list[float], given: tuple[float, float] | None, name: str) -> RewardRange:
     least, most = float(min(0.0, *rewards)), float(max(0.0, *rewards))
     mapping = RewardRange.of(given)
     if least < mapping.low or most > mapping.high:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -14,20 +15,22 @@ from numpy.typing import NDArray
 from private_rl_gym.envs.rendering import Path, picture, text
 from private_rl_gym.envs.tabular import TabularEnv, user_option
 from private_rl_gym.planning.arrays import positive_integer
+from private_rl_gym.planning.memory import check_room
 from private_rl_gym.planning.sampling import check_tapes
 
-__all__ = ["TabularVectorEnv", "vector_entry_point"]
+__all__ = ["TabularVectorEnv"]
 
 Integers = NDArray[np.int64]
 Step = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
 class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
-    """Many users of one model at once: user i answers as the single environment does with tape i.
+    """A vector environment of many users of one model.
 
-    All episodes have H steps, so all users change together: the step after the last one ignores its actions and
-    starts the next users (``AutoresetMode.NEXT_STEP``). The tapes of new users are the rows of one draw from the
-    environment's generator; with one user and the same seed they are the single environment's.
+    User i has the same outcomes as in the single environment with tape i. All episodes have H steps, so all users
+    change together: the step after the last one ignores its actions and starts the next users
+    (``AutoresetMode.NEXT_STEP``). The tapes of new users are the rows of one draw from the environment's generator.
+    With one user and the same seed they are the single environment's.
 
     Args:
         env: A single environment, which gives the model, the observations and the pictures.
@@ -61,12 +64,13 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
         self.env = env
         self.model = env.model
         self.num_envs = positive_integer(num_envs, "num_envs", "users")
+        check_room(8 * self.num_envs * self.model.tape_length, f"{self.num_envs:,} users at a time", "Take fewer.")
         self.render_mode = env.render_mode
         self.single_observation_space = env.observation_space
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, self.num_envs)
         self.action_space = batch_space(env.action_space, self.num_envs)
-        self._outcomes = _Outcomes(env)
+        self._outcomes = _BatchedOutcomes(env)
         self._tapes: NDArray[np.float64] | None = None  # [uniform, user]
         self._stage = 0
         self._states: Integers = np.zeros(self.num_envs, dtype=np.int64)
@@ -75,7 +79,10 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start the episodes of the next users: the tapes ``[user, uniform]`` in ``options["user"]``, or new ones."""
+        """Start the episodes of the next users.
+
+        The users are the tapes ``[user, uniform]`` in ``options["user"]``, or new ones.
+        """
         super().reset(seed=seed)
         if options is not None and "reset_mask" in options:
             raise ValueError("Users come and go together here: reset all of them, without a reset_mask.")
@@ -92,7 +99,7 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
         return self._observations(), {}
 
     def step(self, actions: Integers) -> Step:
-        """One step of every user, or the arrival of the next users."""
+        """Take one step of every user, or start the next users."""
         if self._tapes is None:
             raise ResetNeeded("There are no users yet: call reset() before step().")
         ended = np.zeros(self.num_envs, dtype=np.bool_)
@@ -113,7 +120,7 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
         return self._observations(), means, ended, np.zeros_like(ended), {}
 
     def render(self) -> tuple[Any, ...] | None:
-        """One picture, or one text, for each user."""
+        """Return one picture, or one text, for each user."""
         if self.render_mode is None:
             return None
         scene = self.env.scene()
@@ -144,11 +151,11 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
         return array.astype(np.int64)
 
 
-class _Outcomes:
-    """The model's outcomes in rows of equal length, so that one search serves all users.
+class _BatchedOutcomes:
+    """The model's outcomes in rows of equal length.
 
-    Each row of cumulative probabilities is filled up with infinity to a power of two. A binary search
-    for the first entry above a uniform then takes as many numpy calls as the power.
+    One search serves all users. Each row of cumulative probabilities is filled up with infinity to a power of two. A
+    binary search for the first entry above a uniform then takes as many numpy calls as the power.
     """
 
     def __init__(self, env: TabularEnv) -> None:
@@ -170,7 +177,7 @@ class _Outcomes:
     def of(
         self, stage: int, states: Integers, actions: Integers, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], Integers]:
-        """Mean rewards and next states."""
+        """Return mean rewards and next states."""
         places = (states * self._n_actions + (actions + stage * self._stride)) * self._width
         half = self._width >> 1
         while half:
@@ -179,10 +186,16 @@ class _Outcomes:
         return self._means[places], self._successors[places]
 
 
-def vector_entry_point(family: Callable[..., TabularEnv]) -> Callable[..., TabularVectorEnv]:
-    """A function for ``gym.make_vec``, which makes many users of the environment that ``family`` makes."""
+def __getattr__(family: str) -> Callable[..., TabularVectorEnv]:
+    """Return a function for ``gym.make_vec`` that makes many users of a family.
 
-    def make(num_envs: int = 1, **kwargs: Any) -> TabularVectorEnv:
-        return TabularVectorEnv(family(**kwargs), num_envs)
+    The name is that of the family, such as ``RiverSwim``.
+    """
+    families = importlib.import_module("private_rl_gym.envs")
+    if family not in families.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {family!r}")
+
+    def make(num_envs: int = 1, **options: Any) -> TabularVectorEnv:
+        return TabularVectorEnv(getattr(families, family)(**options), num_envs)
 
     return make

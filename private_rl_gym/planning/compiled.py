@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile ``function`` when it is first called, and keep the result on disk for the next process.
+    """Compile ``function`` on its first call, and cache the result on disk.
 
     No fast-math: sums run in the order in which they are written, so that every engine sees the same numbers.
     """

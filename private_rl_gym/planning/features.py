@@ -1,4 +1,7 @@
-"""The features of linear learners: base kernels and reward features, without an S x A x S x d tensor in memory."""
+"""The features of linear learners: base kernels and reward features.
+
+They are sparse: no S x A x S x d tensor is held in memory.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ NOTHING = 1e-15
 
 
 class LinearFeatures:
-    """The known half of a linear mixture: psi, one sparse base kernel for each i, and varphi for rewards.
+    """The known half of a linear mixture: psi for transitions, and varphi for rewards.
+
+    Psi is one sparse base kernel for each i.
 
     A model has these features if there are weights with P_h(s' | s, a) = <psi(s, a, s'), theta_h> and mean rewards
     r_h(s, a) = <varphi(s, a), eta_h>: assumption 1 of Zhou's paper (LinOpt). Build them with :meth:`dense`,
@@ -64,7 +69,10 @@ class LinearFeatures:
         d: int,
         bound: float | None = None,
     ) -> None:
-        """Entries in any order, one for each (row, kernel, successor); see :meth:`dense` and :meth:`sparse`."""
+        """Build features from entries in any order, one for each (row, kernel, successor).
+
+        See :meth:`dense` and :meth:`sparse` for other arguments.
+        """
         varphi = as_array(reward_features, "reward_features")
         if varphi.ndim != 3 or 0 in varphi.shape:
             raise ValueError(f"reward_features have shape {varphi.shape}: they must be [s, a, j].")
@@ -123,7 +131,7 @@ class LinearFeatures:
 
     @classmethod
     def dense(cls, kernels: ArrayLike, reward_features: ArrayLike) -> LinearFeatures:
-        """From ``kernels[i, s, a, s']``."""
+        """Build features from an array ``kernels[i, s, a, s']``."""
         psi, varphi = as_array(kernels, "kernels"), as_array(reward_features, "reward_features")
         if psi.ndim != 4 or psi.shape[1] != psi.shape[3] or 0 in psi.shape:
             raise ValueError(f"kernels have shape {psi.shape}: they must be [i, s, a, s'], with as many s as s'.")
@@ -137,7 +145,10 @@ class LinearFeatures:
 
     @classmethod
     def sparse(cls, successors: ArrayLike, weights: ArrayLike, reward_features: ArrayLike) -> LinearFeatures:
-        """From ``successors[i, s, a, b]`` and ``weights[i, s, a, b]``: b different next states under each kernel."""
+        """Build features from ``successors[i, s, a, b]`` and ``weights[i, s, a, b]``.
+
+        Each (s, a) has b different next states under each kernel.
+        """
         psi = as_array(weights, "weights")
         following = np.asarray(successors)
         if np.issubdtype(following.dtype, np.floating) and (following == np.floor(following)).all():
@@ -157,9 +168,10 @@ class LinearFeatures:
 
     @classmethod
     def tabular(cls, n_states: int, n_actions: int) -> LinearFeatures:
-        """The features that every tabular model has: one for each (s, a, s'), d = S A S, and one for each (s, a).
+        """Return the features that every tabular model has.
 
-        For small problems: moments have d (d + 1) / 2 entries for each stage.
+        There is one for each (s, a, s'), so d = S A S, and one reward feature for each (s, a). They are
+        for small problems, because moments have d (d + 1) / 2 entries for each stage.
         """
         S = positive_integer(n_states, "n_states", "states")
         A = positive_integer(n_actions, "n_actions", "actions")
@@ -173,7 +185,9 @@ class LinearFeatures:
         return cls(rows, kernels, successors, np.ones(d), np.eye(S * A).reshape(S, A, S * A), d)
 
     def bounded(self, bound: float) -> LinearFeatures:
-        """The same features with a smaller stated bound on the norm of phi, for V in [0, 1].
+        """Return the same features with a smaller stated bound on the norm of phi.
+
+        The bound is for V in [0, 1].
 
         Users scale longer rows down to the bound, so that noise in vectors can shrink in proportion to it, and noise in
         Gram matrices in proportion to its square. Least squares stay unbiased, but long rows get less weight. This is
@@ -188,7 +202,10 @@ class LinearFeatures:
         return int(self.reward_features.shape[2])
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:  # [s, a, i]
-        """phi(s, a) = sum over s' of psi(s, a, s') V(s'), the features that predict the next value linearly."""
+        """Return phi(s, a), the features that predict the next value linearly.
+
+        phi(s, a) is the sum of psi(s, a, s') V(s') over s'.
+        """
         values = np.asarray(values, dtype=np.float64)
         if values.shape != (self.n_states,):
             raise ValueError(f"values have shape {values.shape}: there are {self.n_states} states.")
@@ -196,18 +213,18 @@ class LinearFeatures:
         return phi.reshape(self.n_states, self.n_actions, self.d)
 
     def _per_feature(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:  # [row, i]
-        """The sum of the entries of each row and feature."""
+        """Return the sum of the entries of each row and feature."""
         rows = len(self.offsets) - 1
         sums = np.bincount(self._rows * self.d + self.kernels, entries, rows * self.d)
         return sums.astype(np.float64, copy=False).reshape(rows, self.d)
 
     @property
     def _rows(self) -> NDArray[np.int64]:
-        """The row of each entry."""
+        """Return the row of each entry."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def _largest_norm(self) -> float:
-        """The largest norm of phi over rows, for values in [0, 1].
+        """Return the largest norm of phi over rows, for values in [0, 1].
 
         Each feature lies between the sum of its negative entries and that of its positive ones; if none is negative,
         the bound is reached by V = 1.
@@ -217,7 +234,7 @@ class LinearFeatures:
         return float(np.linalg.norm(np.maximum(above, below), axis=1).max())
 
     def to_dense(self) -> NDArray[np.float64]:  # [i, s, a, s']
-        """Psi as one array; raises ``ValueError`` if it would be too large."""
+        """Return psi as one array; raise an error if it would be too large."""
         shape = (self.d, self.n_states, self.n_actions, self.n_states)
         check_dense(shape, "The base kernels")
         psi = np.zeros(shape)
@@ -226,7 +243,10 @@ class LinearFeatures:
         return psi
 
     def mixed(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """<psi, theta> for ``weights[h, i]``, packed: offsets over rows (h * S + s) * A + a, next states, numbers."""
+        """Return the transitions <psi, theta> for ``weights[h, i]``, packed.
+
+        The arrays are offsets over rows (h * S + s) * A + a, next states, and numbers.
+        """
         rows, count = self._rows, len(self.offsets) - 1
         first = np.empty(len(rows), dtype=np.bool_)  # entries with one row and successor stand side by side
         first[:1] = True
@@ -254,7 +274,7 @@ class LinearFeatures:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LinearFeatures:
-        """The object itself, because it never changes."""
+        """Return the object itself, because it never changes."""
         return self
 
     def __repr__(self) -> str:
@@ -263,7 +283,7 @@ class LinearFeatures:
 
 
 def check_dense(shape: tuple[int, ...], what: str) -> None:
-    """Refuse an array that would not fit into memory."""
+    """Raise an error if a dense array would not fit into memory."""
     entries = int(np.prod(shape, dtype=np.int64))
     if entries > LARGEST_DENSE:
         raise ValueError(f"{what} as one array of shape {shape} would have {entries:.1e} entries: they stay sparse.")

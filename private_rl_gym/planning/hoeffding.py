@@ -19,7 +19,10 @@ def estimates(
     m: NDArray[np.float64],  # [h, s, a, s']
     r: NDArray[np.float64],  # [h, s, a]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Transitions m / n and rewards r / n, the latter cut to [0, 1]; visits below one count as one."""
+    """Return estimated transitions m / n and rewards r / n.
+
+    Rewards are cut to [0, 1]. Visits below one count as one.
+    """
     visits = np.maximum(n, 1.0)
     return m / visits[..., None], np.clip(r / visits, 0.0, 1.0)
 
@@ -32,7 +35,10 @@ def optimistic_plan(
     *,
     staged: bool,
 ) -> Plan:
-    """Q = min(largest, r + P V + bonus) where ``known``, else the largest value: H - h if ``staged``, or H."""
+    """Plan by value iteration with a given bonus, from the last stage to the first.
+
+    Q = min(largest, r + P V + bonus) where ``known``, else the largest value: H - h if ``staged``, or H.
+    """
     horizon = len(bonus)
     largest = np.arange(horizon, 0, -1.0) if staged else np.full(horizon, float(horizon))
     width = np.where(known, bonus, largest[:, None, None])
@@ -45,7 +51,10 @@ def optimistic_evaluation(
     bonus: NDArray[np.float64],  # [h, s, a]
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s, a]
-    """Q = min(H - h, r + P V + bonus) with V the mean of Q under ``policy``, from the last stage to the first."""
+    """Return the optimistic Q of ``policy``, from the last stage to the first.
+
+    Q = min(H - h, r + P V + bonus), where V is the mean of Q under the policy.
+    """
     return np.asarray(_evaluate(transitions, rewards, bonus, policy.probabilities))
 
 

@@ -1,4 +1,6 @@
-"""Optimistic planning for linear mixtures, compiled: least squares at every stage, and a bonus for its error.
+"""Optimistic planning for linear mixtures, compiled.
+
+Each stage has a least-squares regression, and a bonus for its error.
 
 No array of S x A x d entries is made: the features of a state and action are computed where they are used.
 """
@@ -25,9 +27,10 @@ HUGE = 1e150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """A regression at each stage: Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}.
+    """A regression at each stage, with a width for the bonus.
 
-    The shift is raised where Lambda is not positive definite, and so is the part of the width that depends on it.
+    Lambda = gram + shift I, weights = Lambda^-1 vector, bonus = width |x|_{Lambda^-1}. The shift is raised where Lambda
+    is not positive definite, and so is the part of the width that depends on it.
     """
 
     gram: NDArray[np.float64]  # [h, i, i]
@@ -37,7 +40,7 @@ class Regression:
     width_by_shift: float = 0.0  # what is added to the width for each unit of the shift's root
 
     def packed(self) -> tuple[Any, ...]:
-        """All fields as a tuple, for compiled functions."""
+        """Return all fields as a tuple, for compiled functions."""
         return self.gram, self.vector, self.shift, self.width, self.width_by_shift
 
 
@@ -64,7 +67,9 @@ def linear_induction(
     absorbing: int | None = None,
     waiting_reward: float = 0.0,
 ) -> Optimism:
-    """Q = reward + bonus + <phi, theta> + bonus from the last stage to the first, cut to the possible range.
+    """Plan optimistically from the last stage to the first, or evaluate a policy so.
+
+    Q = reward + bonus + <phi, theta> + bonus, cut to the possible range.
 
     Args:
         features: Psi and varphi.
@@ -145,7 +150,10 @@ def _induction(
 
 @compiled
 def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -> float:
-    """Factor gram + shift I, and solve; returns the shift, doubled until the matrix is positive definite."""
+    """Factor gram + shift I, solve, and return the shift that was used.
+
+    The shift is doubled until the matrix is positive definite.
+    """
     while not _cholesky(gram, shift, factor):
         shift = 2.0 * shift + 1e-12
         if not shift < HUGE:  # nothing can be learned from what is no number
@@ -167,7 +175,10 @@ def _regress(gram: Any, vector: Any, shift: float, factor: Any, solution: Any) -
 
 @compiled
 def _cholesky(gram: Any, shift: float, factor: Any) -> bool:
-    """Fill the lower triangle with L, L L^T = gram + shift I; False if that is not positive definite."""
+    """Fill the lower triangle with L, where L L^T = gram + shift I.
+
+    Returns False if that is not positive definite.
+    """
     for i in range(len(gram)):
         for k in range(i + 1):
             total = gram[i, k]
@@ -194,7 +205,7 @@ def _dot(x: Any, y: Any) -> float:
 
 @compiled
 def _length(factor: Any, x: Any, spare: Any) -> float:
-    """The norm of L^-1 x."""
+    """Return the norm of L^-1 x."""
     size, first = len(x), 0
     while first < size and x[first] == 0.0:
         first += 1

@@ -1,9 +1,11 @@
-"""Policies that are neural networks: plain layers over arrays, compiled, with the gradient in closed form.
+"""Policies that are neural networks: dense layers with a gradient in closed form.
+
+The functions over plain arrays are compiled.
 
 * ``Layers`` - the hidden layers that a learner chooses
 * ``Network`` - layers between the numbers of an observation and those of an action
 * ``NetworkPolicy`` - a network with its parameters, as a policy
-* ``Episodes`` - what users did under such a policy
+* ``NetworkTrajectories`` - the episodes of users under such a policy
 
 A network is a few numbers and a vector of parameters. So a policy is handed over a trust boundary as plain data, and
 what is computed from users' data there is this package's own code.
@@ -19,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_rl_gym.planning.arrays import as_array, positive_integer, read_only
+from private_rl_gym.planning.arrays import among, as_array, positive_integer, read_only, shown
 from private_rl_gym.planning.compiled import compiled
 
-__all__ = ["LEAST", "MOST", "Episodes", "Layers", "Network", "NetworkPolicy", "add_slope", "forward"]
+__all__ = ["LEAST", "MOST", "Layers", "Network", "NetworkPolicy", "NetworkTrajectories", "add_slope", "forward"]
 
 ACTIVATIONS = ("tanh", "relu")
 
@@ -32,7 +34,9 @@ LEAST, MOST = -2.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The hidden layers of a policy network. Noise grows with the square root of the number of parameters.
+    """The hidden layers of a policy network.
+
+    Noise grows with the square root of the number of parameters.
 
     Attributes:
         hidden: Units of each hidden layer; an empty tuple makes the policy linear.
@@ -48,15 +52,17 @@ class Layers:
         for name in ("hidden", "critic"):
             widths = getattr(self, name)
             if widths is not None:
+                if not isinstance(widths, list | tuple):
+                    raise TypeError(f"{name} is {shown(widths)}: give the units of each hidden layer, such as (32,).")
                 plain = tuple(positive_integer(width, f"{name} layers", "units") for width in widths)
                 object.__setattr__(self, name, plain)
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {self.activation!r}: choose one of {', '.join(ACTIVATIONS)}.")
+        if not among(self.activation, ACTIVATIONS):
+            raise ValueError(f"activation is {shown(self.activation)}: choose one of {', '.join(ACTIVATIONS)}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Dense layers from the numbers of an observation to those that an action is drawn with.
+    """Dense layers from an observation to the numbers that an action is drawn with.
 
     Attributes:
         inputs: Numbers in an observation.
@@ -104,7 +110,7 @@ class Network:
 
     @property
     def relu(self) -> bool:
-        """Whether units are rectified; else they are hyperbolic tangents."""
+        """Whether units are rectified; otherwise they are hyperbolic tangents."""
         return self.layers.activation == "relu"
 
     @property
@@ -113,15 +119,15 @@ class Network:
         return np.array(self.choices, dtype=np.int64)
 
     def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Parameters to begin with: orthogonal layers as in Stable-Baselines3, with outputs near zero."""
+        """Draw initial parameters: orthogonal layers as in Stable-Baselines3, with outputs near zero."""
         return np.concatenate([_orthogonal(self.widths, 0.01, rng), np.zeros(self.continuous)])
 
     def critic_start(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Parameters of the value network to begin with: its values are zero."""
+        """Draw initial parameters of the value network, whose values are zero."""
         return _orthogonal(self.critic_widths, 0.0, rng)
 
     def halved(self, critic: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Parameters of a value network whose values are half as large."""
+        """Return the parameters of a value network whose values are half as large."""
         if len(critic) == 0:
             return critic
         widths = self.critic_widths
@@ -130,23 +136,29 @@ class Network:
         return halved
 
     def stride(self, parameters: NDArray[np.float64]) -> float:
-        """Length of a step, relative to one at the start: as long as actions vary; choices vary by themselves.
+        """Return the length of a step, relative to the length at the start.
 
-        A step of the same length turns a policy over whose actions hardly vary any more.
+        It is the geometric mean of the standard deviations of actions, within limits. For choices it is 1. With
+        a constant length, one step could reverse a policy whose actions hardly vary any more.
         """
         if not self.continuous:
             return 1.0
         return math.exp(np.clip(parameters[-self.continuous :], LEAST, MOST).mean())
 
     def draws(self, rng: np.random.Generator, users: int, horizon: int) -> NDArray[np.float64]:
-        """Random numbers ``[user, h, i]`` that actions are made with, as many whatever users do."""
+        """Draw random numbers ``[user, h, i]`` for actions.
+
+        Their number does not depend on the users' actions.
+        """
         shape = users, horizon, self.action_size
         return rng.standard_normal(shape) if self.continuous else rng.random(shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NetworkPolicy:
-    """A network with its parameters. It does not depend on the stage, unless observations show it.
+    """A network with its parameters.
+
+    It does not depend on the stage, unless observations show it.
 
     Attributes:
         network: The network.
@@ -169,7 +181,7 @@ class NetworkPolicy:
 
     @property
     def deterministic(self) -> bool:
-        """False: actions are drawn."""
+        """False, because actions are drawn."""
         return False
 
     @property
@@ -183,7 +195,7 @@ class NetworkPolicy:
         return self.network.outputs
 
     def act(self, inputs: NDArray[np.float64], draws: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Actions ``[row, i]`` for rows of numbers; without draws, the likeliest ones."""
+        """Return actions ``[row, i]`` for rows of numbers; without draws, the likeliest ones."""
         rows = np.ascontiguousarray(inputs, dtype=np.float64)
         actions = np.zeros((len(rows), self.network.action_size))
         self.choose(rows, draws, np.ones(len(rows), dtype=np.bool_), actions)
@@ -207,10 +219,11 @@ class NetworkPolicy:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Episodes:
-    """The episodes of some users under a network. This is raw user data, which must stay inside a trust boundary.
+class NetworkTrajectories:
+    """The episodes of some users under a network.
 
-    Steps after the end of an episode hold anything. An episode that was refused has no steps.
+    This is raw user data, which must stay inside a trust boundary. Entries after the end of an episode have no
+    meaning. An episode that was refused has no steps.
     """
 
     inputs: NDArray[np.float64]  # [user, h, i]
@@ -222,17 +235,19 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def part(self, start: int, stop: int) -> Episodes:
-        """Some of the users, without copying."""
+    def part(self, start: int, stop: int) -> NetworkTrajectories:
+        """Return some of the users, without copying."""
         some = slice(start, stop)
-        return Episodes(self.inputs[some], self.actions[some], self.rewards[some], self.lengths[some], self.policy)
+        return NetworkTrajectories(
+            self.inputs[some], self.actions[some], self.rewards[some], self.lengths[some], self.policy
+        )
 
     def __repr__(self) -> str:  # the sizes alone: raw data does not belong in logs
-        return f"Episodes({len(self)} users, H={self.rewards.shape[1]})"
+        return f"NetworkTrajectories({len(self)} users, H={self.rewards.shape[1]})"
 
 
 def _parameters(widths: NDArray[np.int64]) -> int:
-    return int(((widths[:-1] + 1) * widths[1:]).sum())
+    return sum((before + 1) * after for before, after in pairwise(widths.tolist()))  # whole numbers of any size
 
 
 def _orthogonal(widths: NDArray[np.int64], last: float, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -248,7 +263,10 @@ def _orthogonal(widths: NDArray[np.int64], last: float, rng: np.random.Generator
 
 @compiled
 def _tanh(x: Any) -> Any:
-    """The hyperbolic tangent to a relative error below 4e-7: a quotient that compilers put in vector registers."""
+    """Return the hyperbolic tangent to a relative error below 4e-7.
+
+    It is a quotient, which compilers can put in vector registers.
+    """
     x = min(max(x, -7.9), 7.9)
     y = x * x
     p = -2.76076847742355e-16
@@ -271,7 +289,7 @@ NARROW = 4
 
 @compiled
 def forward(theta: Any, widths: Any, relu: Any, inputs: Any, units: Any) -> None:
-    """Write the units of all layers, one after the other, for one row of inputs."""
+    """Write the units of all layers, layer after layer, for one row of inputs."""
     at, start = 0, 0
     for i in range(widths[0]):
         units[i] = inputs[i]
@@ -308,7 +326,10 @@ def forward(theta: Any, widths: Any, relu: Any, inputs: Any, units: Any) -> None
 
 @compiled
 def add_slope(theta: Any, widths: Any, relu: Any, units: Any, slopes: Any, spare: Any, gradient: Any) -> None:
-    """Add the gradient in the parameters, given the units of one row and the slopes of its outputs (overwritten)."""
+    """Add the gradient in the parameters for one row.
+
+    The arguments are the units of the row and the slopes of its outputs. The slopes are overwritten.
+    """
     at, start = 0, 0
     for layer in range(len(widths) - 1):
         at += (widths[layer] + 1) * widths[layer + 1]

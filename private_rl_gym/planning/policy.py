@@ -36,8 +36,14 @@ class Policy:
     n_actions: int
 
     def __init__(self, table: ArrayLike, n_actions: int) -> None:
-        """A policy for every stage: see :meth:`of` for one that is the same at all of them."""
-        shape = np.shape(table)
+        """Build a policy from a table for every stage.
+
+        See :meth:`of` for a policy that is the same at all stages.
+        """
+        try:
+            shape = np.shape(table)
+        except (TypeError, ValueError):
+            raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if len(shape) < 2:
             raise ValueError(f"The policy has shape {shape}: it must be [h, s] or [h, s, a]. Policy.of takes less.")
         checked = Policy.of(table, horizon=shape[0], n_states=shape[1], n_actions=n_actions)
@@ -46,7 +52,7 @@ class Policy:
 
     @classmethod
     def of(cls, table: Policy | ArrayLike, *, horizon: int, n_states: int, n_actions: int) -> Policy:
-        """The policy in ``table``, checked against the sizes of a model.
+        """Return the policy in ``table``, checked against the sizes of a model.
 
         Args:
             table: A policy, integers ``[h, s]`` or ``[s]``, or probabilities ``[h, s, a]`` or ``[s, a]``.
@@ -62,7 +68,7 @@ class Policy:
         try:
             # A plain array, whatever was handed over: a subclass of arrays could look at what is done with it.
             values = np.asarray(table.table if isinstance(table, Policy) else table)
-        except ValueError:
+        except (TypeError, ValueError):
             raise ValueError("The policy is not a regular array: its rows differ in length.") from None
         if np.issubdtype(values.dtype, np.integer):
             shape: tuple[int, ...] = sizes[:2]
@@ -88,9 +94,10 @@ class Policy:
 
     @classmethod
     def trusted(cls, table: NDArray[np.int64] | NDArray[np.float64], n_actions: int) -> Policy:
-        """The policy in an array that is known to be valid, such as the result of a solver: nothing is checked.
+        """Return the policy in an array that is known to be valid.
 
-        Code that lets users run a policy checks it again, and copies it: boundaries, models and rollouts do.
+        Nothing is checked. The array may be the result of a solver. Code that lets users run a policy checks it again,
+        and copies it: boundaries, models and rollouts do.
         """
         policy = object.__new__(cls)
         object.__setattr__(policy, "table", table)
@@ -99,7 +106,7 @@ class Policy:
 
     @classmethod
     def uniform(cls, *, horizon: int, n_states: int, n_actions: int) -> Policy:
-        """The policy that chooses every action equally often."""
+        """Return the policy that chooses every action equally often."""
         table = np.full((n_states, n_actions), 1.0 / positive_integer(n_actions, "n_actions", "actions"))
         return cls.of(table, horizon=horizon, n_states=n_states, n_actions=n_actions)
 
@@ -128,11 +135,14 @@ class Policy:
 
     @cached_property
     def cumulative(self) -> NDArray[np.float64]:  # [h, s, a]
-        """Cumulative probabilities; exactly one from the last possible action on."""
+        """Cumulative probabilities, which are exactly one from the last possible action on."""
         return read_only(cumulative(self.probabilities))
 
     def action(self, stage: int, state: int, uniform: float | None = None) -> int:
-        """The action at one stage and state; a stochastic policy needs a uniform in [0, 1)."""
+        """Return the action at one stage and state.
+
+        A stochastic policy needs a uniform in [0, 1).
+        """
         if not (0 <= stage < self.horizon and 0 <= state < self.n_states):
             raise ValueError(
                 f"There is no stage {stage} with state {state} in this policy: it has {self.horizon} stages and "

@@ -6,7 +6,7 @@ differences from its mean: noise of deviation e in every probability of a row mo
 spread.
 
 * ``expected_reports`` - the reports that a user of a policy is expected to make of each (s, a)
-* ``expected_visits`` - her expected visits, stage by stage
+* ``expected_visits`` - the expected visits of such a user, stage by stage
 * ``plan`` - backward induction with bonuses, or penalties, for noise and sampling
 * ``optimism`` - the share of each cell in the bonuses along a policy
 * ``value_from_below`` - the value of a policy, less its noise
@@ -25,7 +25,7 @@ __all__ = ["expected_reports", "expected_visits", "optimism", "plan", "value_fro
 
 @compiled
 def expected_visits(P: Any, initial: Any, actions: Any) -> Any:
-    """The probability of each ``[h, s, a]`` under a policy."""
+    """Return the probability of each ``[h, s, a]`` under a policy."""
     G, S, A, _ = P.shape
     H = len(actions)
     out, visits = np.zeros((H, S, A)), initial.copy()
@@ -45,9 +45,9 @@ def expected_visits(P: Any, initial: Any, actions: Any) -> Any:
 def expected_reports(
     P: Any, initial: Any, actions: Any, wanted: Any, anywhere: float, starts: float, most: int, out: Any
 ) -> None:
-    """Add the number of reports of each (s, a) that a user is expected to make, whatever the stage.
+    """Add to ``out`` the reports of each (s, a) expected of a user.
 
-    The limit ``most`` > 1 is not reached.
+    Reports are counted over all stages. A limit ``most`` above 1 is assumed not to be reached.
     """
     G, S, A, _ = P.shape
     H = len(actions)
@@ -92,7 +92,11 @@ def expected_reports(
 
 @compiled
 def _bonus(row: Any, v: Any, noise: float, n: float, by_noise: float, by_sampling: float) -> float:
-    """By noise: along the spread of v. By sampling: the deviation of v among next states, and of a reward."""
+    """Return the bonus of a cell for noise and for sampling.
+
+    The bonus for noise is along the spread of v. The bonus for sampling is the deviation of v among next states, and of
+    a reward.
+    """
     mean, square, centre, spread = 0.0, 0.0, 0.0, 0.0
     S = len(v)
     for t in range(S):
@@ -109,7 +113,10 @@ def _bonus(row: Any, v: Any, noise: float, n: float, by_noise: float, by_samplin
 def plan(
     P: Any, r: Any, known: Any, noise: Any, n: Any, H: int, by_noise: float, by_sampling: float, unknown: float
 ) -> Any:
-    """Optimistic values Q ``[h, s, a]`` and V ``[h, s]``. An unknown cell is worth ``unknown`` times H - h."""
+    """Return optimistic values Q ``[h, s, a]`` and V ``[h, s]``.
+
+    An unknown cell is worth ``unknown`` times H - h.
+    """
     G, S, A, _ = P.shape
     q, v = np.zeros((H, S, A)), np.zeros((H + 1, S))
     for h in range(H - 1, -1, -1):
@@ -132,7 +139,10 @@ def plan(
 def optimism(
     P: Any, known: Any, noise: Any, n: Any, initial: Any, actions: Any, v: Any, by_noise: float, by_sampling: float
 ) -> Any:
-    """Each (s, a)'s share in the bonuses of a policy's users: expected visits times bonus. ``v`` has H + 1 stages."""
+    """Return the share of each (s, a) in the bonuses of a policy's users.
+
+    The share is expected visits times bonus. ``v`` has H + 1 stages.
+    """
     G, S, A, _ = P.shape
     H = len(actions)
     out, visits = np.zeros((S, A)), initial.copy()
@@ -155,7 +165,10 @@ def optimism(
 
 @compiled
 def value_from_below(P: Any, r: Any, noise: Any, initial: Any, actions: Any, by_noise: float) -> float:
-    """The value of a policy, less ``by_noise`` deviations of noise at every step, and at least 0 from anywhere."""
+    """Return the value of a policy, less ``by_noise`` deviations of noise at every step.
+
+    No value is below 0, from any state.
+    """
     G, S, v = len(P), len(initial), np.zeros(len(initial))
     for h in range(len(actions) - 1, -1, -1):
         g, earlier, spread = h % G, np.zeros(S), 0.0

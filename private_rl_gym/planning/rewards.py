@@ -13,7 +13,7 @@ __all__ = ["RewardRange"]
 class RewardRange:
     """The least and the largest reward; the map takes them to 0 and 1.
 
-    An episode that ended early earns nothing while it waits, and nothing is mapped too: to ``zero``. So a return G over
+    An episode that ended early earns 0 until the horizon, and 0 is mapped too: to ``zero``. So a return G over
     H steps becomes (G - H low) / (high - low), and the order of policies stays.
 
     Example:
@@ -27,7 +27,10 @@ class RewardRange:
 
     @classmethod
     def of(cls, given: Any) -> RewardRange:
-        """The range in two numbers, or [0, 1] for None. Raises ValueError if there is no such range."""
+        """Return the given range of rewards, or [0, 1] for None.
+
+        Raises ValueError if it is not a valid range.
+        """
         if given is None:
             return cls()
         if isinstance(given, RewardRange):
@@ -57,11 +60,14 @@ class RewardRange:
         return float(self.mapped(0.0))
 
     def mapped(self, reward: Any) -> Any:
-        """A reward, or an array of them, mapped to [0, 1]; what is outside the range stays outside."""
+        """Return rewards mapped to [0, 1].
+
+        The argument is a number or an array. Rewards outside the range stay outside [0, 1].
+        """
         return (reward - self.low) / (self.high - self.low)
 
     def original(self, reward: Any) -> Any:
-        """The reward that is mapped to this one."""
+        """Return the reward that is mapped to this one."""
         return self.low + (self.high - self.low) * reward
 
     def __str__(self) -> str:

@@ -1,10 +1,12 @@
-"""Tables that turn a user's tape into her episode, read in the same way by every engine.
+"""Tables that turn a user's tape into their episode.
+
+Every engine reads them in the same way.
 
 A tape is the vector of uniforms in [0, 1) behind one episode of H steps, of length 2H + 1::
 
-    tape[0]         her initial state
-    tape[1 + 2h]    her reward at stage h
-    tape[2 + 2h]    her next state at stage h
+    tape[0]         their initial state
+    tape[1 + 2h]    their reward at stage h
+    tape[2 + 2h]    their next state at stage h
 
 Each uniform is turned into an outcome by inverse distribution function: outcome j is the first whose cumulative
 probability exceeds the uniform. The step loop, the vector environment and the compiled rollout compare the same
@@ -25,14 +27,15 @@ __all__ = ["SamplingTables", "check_tapes", "tape_length"]
 
 
 def tape_length(horizon: int) -> int:
-    """Number of uniforms behind one episode."""
+    """Return the number of uniforms behind one episode."""
     return 2 * horizon + 1
 
 
 def check_tapes(tapes: Any, horizon: int, users: int | None = None, *, one: bool = False) -> NDArray[np.float64]:
-    """``tapes`` as a valid array ``[user, uniform]``, of ``users`` users or of any number; else raises ``ValueError``.
+    """Return ``tapes`` as a valid array ``[user, uniform]``; raise ``ValueError`` if it is not.
 
-    With ``one``, the tape of one user, ``[uniform]``.
+    It has ``users`` rows, or any number of rows by default. With ``one``, it is the tape of one user,
+    ``[uniform]``.
 
     Values of a tape are a user's data, so the error message does not contain them.
     """
@@ -84,7 +87,10 @@ class SamplingTables:
         horizon: int,
         bernoulli: bool,
     ) -> SamplingTables:
-        """Pack a model's dense arrays; axis h has length 1 where a stage-independent array stands for all."""
+        """Pack a model's dense arrays.
+
+        Axis h has length 1 where a stage-independent array stands for all stages.
+        """
         _, n_states, n_actions, _ = transitions.shape
         stages = max(transitions.shape[0], rewards.shape[0])
         if rewards.ndim == 3:
@@ -118,7 +124,10 @@ class SamplingTables:
         horizon: int,
         bernoulli: bool,
     ) -> SamplingTables:
-        """Use outcomes that are packed already, and repeat them if one stage stands for several."""
+        """Build tables from packed outcomes.
+
+        Outcomes of one stage are repeated if they stand for several.
+        """
         offsets, successors, probabilities = outcomes
         _, n_states, n_actions = rewards.shape
         lengths = np.diff(offsets)
@@ -156,7 +165,7 @@ class SamplingTables:
 def _pack(
     distributions: NDArray[np.float64],  # [row, outcome]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Offsets, outcomes and cumulative probabilities of the possible outcomes of each row."""
+    """Return offsets, outcomes and cumulative probabilities of the possible outcomes of each row."""
     possible = distributions > 0
     offsets = np.concatenate([[0], np.cumsum(possible.sum(axis=1))]).astype(np.int64)
     outcomes = np.nonzero(possible)[1].astype(np.int64)

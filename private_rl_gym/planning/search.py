@@ -1,4 +1,6 @@
-"""Search for the most visiting of the policies that are still active: SDP-PE, algorithms 2 and 3.
+"""Search for the active policies that visit a state and action most often.
+
+After SDP-PE, algorithms 2 and 3.
 
 * ``Everyone`` - a list of all deterministic policies: exact, and for tiny problems only
 * ``NearBest`` - all policies whose value is within a gap of the best, without a list
@@ -31,25 +33,28 @@ class EstimatedModel:
 
     @classmethod
     def empty(cls, horizon: int, n_states: int, n_actions: int) -> EstimatedModel:
-        """A model of zeros, to be filled in."""
+        """Return a model of zeros, to be filled in."""
         shape = (horizon, n_states + 1, n_actions)
         return cls(np.zeros((*shape, n_states + 1)), np.zeros(shape), np.zeros(n_states + 1))
 
     @classmethod
     def unknown(cls, horizon: int, n_states: int, n_actions: int) -> EstimatedModel:
-        """A model in which everything leads to the absorbing state, from any start."""
+        """Return a model in which everything leads to the absorbing state, from any start."""
         model = cls.empty(horizon, n_states, n_actions)
         model.transitions[..., n_states] = 1.0
         return model.starting(np.append(np.full(n_states, 1.0 / n_states), 0.0))
 
     def starting(self, initial: NDArray[np.float64]) -> EstimatedModel:
-        """The same model, with other starts."""
+        """Return the same model, with other starts."""
         return replace(self, initial=initial)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyMixture:
-    """Two deterministic policies, of which a share of the users runs the first and the others the second."""
+    """Two deterministic policies, each run by a share of the users.
+
+    ``share`` is that of the first.
+    """
 
     first: NDArray[np.int64]  # [h, s]
     second: NDArray[np.int64]  # [h, s]
@@ -57,26 +62,34 @@ class PolicyMixture:
     visits: float  # the probability of a visit
 
     def split(self, users: int) -> list[tuple[NDArray[np.int64], int]]:
-        """The policies, each with the number of users who run it; the numbers sum to ``users``."""
+        """Return the policies, each with the number of users who run it.
+
+        The numbers sum to ``users``.
+        """
         first = round(self.share * users)
         return [(table, count) for table, count in ((self.first, first), (self.second, users - first)) if count]
 
 
 class NearBest:
-    """Policies whose value in a model is within ``gap`` of the best: searched by backward induction.
+    """Policies whose value in a model is within ``gap`` of the best.
 
-    The most visiting one maximises visits + lambda value, for the least lambda at which its value is large enough.
+    They are searched by backward induction. The most visiting one maximises visits + lambda value, for the least lambda
+    at which its value is large enough.
 
     Args:
-        mixing: Users who run the policy beyond the bound where two policies on its two sides are mixed, because no
-            single one meets it exactly: a share of those who might. With 0 all run one that is active itself.
+        mixing: If no single policy meets the bound exactly, two policies on its two sides are mixed. The policy beyond
+            the bound is run by this share of the users that the mixture gives to it. With 0, all users run a policy
+            that is active itself.
     """
 
     def __init__(self, *, mixing: float = 1.0) -> None:
         self.mixing = mixing
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float) -> list[PolicyMixture]:
-        """The most visiting policies for every (s, a) of the problem at stage ``layer``, state by state."""
+        """Return the most visiting policies for every (s, a) at stage ``layer``, by state.
+
+        The absorbing state is not included.
+        """
         P, r, d = model.transitions, model.rewards, model.initial
         firsts, seconds, shares, visits = _lagrangian(P, r, d, layer, gap, self.mixing)
         return [
@@ -85,7 +98,7 @@ class NearBest:
         ]
 
     def best(self, model: EstimatedModel) -> tuple[NDArray[np.int64], float]:
-        """The best policy, and its value."""
+        """Return the best policy, and its value."""
         P, r, d = model.transitions, model.rewards, model.initial
         actions = np.empty(r.shape[:2], dtype=np.int64)
         _greedy(P, r, 1.0, -1, 0, 0, actions)
@@ -116,11 +129,11 @@ class Everyone:
         self.active = np.ones((count,) * horizon, dtype=bool)
 
     def table(self, number: int) -> NDArray[np.int64]:
-        """The policy of that number, ``[h, s]``."""
+        """Return the policy with this number, ``[h, s]``."""
         return self.rules[list(np.unravel_index(number, self.active.shape))]
 
     def values(self, model: EstimatedModel) -> NDArray[np.float64]:  # as `active`
-        """The value of every policy."""
+        """Return the value of every policy."""
         S, count = self.n_states, len(self.rules)
         states = np.arange(S)
         V = np.zeros((1, S + 1))  # [end, s]
@@ -132,12 +145,11 @@ class Everyone:
         return np.asarray(V @ model.initial).reshape(self.active.shape)
 
     def most_visiting(self, model: EstimatedModel, layer: int, gap: float = 0.0) -> list[PolicyMixture]:
-        """The most visiting policy for every (s, a) at stage ``layer``, state by state; ``eliminate`` used the gap.
+        """Return the most visiting policy for every (s, a) at stage ``layer``, by state.
 
-        Of those that visit equally often, the one with the largest value: what comes after the visit is no matter to
-        exploration, and is to the user.
+        The gap has no effect here, because ``eliminate`` has used it. Of policies that visit equally
+        often, the one with the largest value is returned: steps after the visit matter to the user.
         """
-        del gap
         S, A, count = self.n_states, self.n_actions, len(self.rules)
         reach = model.initial[None]  # [beginning, s]
         for h in range(layer):
@@ -154,7 +166,7 @@ class Everyone:
                 fits = any_end & (self.rules[:, s] == a)
                 visits = np.where(fits, reach[:, s, None], -1.0)
                 place = int(np.argmax(np.where(fits, visits + 1e-9 * worth, -np.inf)))
-                if visits.flat[place] < 0.0:  # nobody who is active does a there
+                if visits.flat[place] < 0.0:  # no active policy does a there
                     place = int(np.argmax(worth))
                 table = self.table(place * values.shape[2] + int(ends.flat[place]))
                 mixtures.append(PolicyMixture(table, table, 1.0, float(max(visits.flat[place], 0.0))))
@@ -166,20 +178,22 @@ class Everyone:
         self.active &= values >= values.max() - gap
 
     def best(self, model: EstimatedModel) -> tuple[NDArray[np.int64], float]:
-        """The best active policy, and its value."""
+        """Return the best active policy, and its value."""
         values = np.where(self.active, self.values(model), -np.inf)
         number = int(np.argmax(values))
         return self.table(number), float(values.flat[number])
 
 
 def shares(users: int, parts: int) -> list[int]:
-    """The sizes of ``parts`` parts of all ``users``, as equal as possible."""
+    """Return the sizes of ``parts`` parts of all ``users``, as equal as possible."""
     each, more = divmod(users, parts)
     return [each + (part < more) for part in range(parts)]
 
 
 def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest distribution to noisy counts with a known sum, and 0 for the absorbing state of models.
+    """Return the distribution nearest to noisy counts with a known sum.
+
+    It has one more entry, 0, for the absorbing state of models.
 
     One number is subtracted from every count, so that the results above 0 sum to the number of users. Sorting gives
     this number.
@@ -194,7 +208,10 @@ def simplex(starts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @compiled
 def _greedy(P: Any, r: Any, weight: float, layer: int, s0: int, a0: int, actions: Any) -> None:
-    """Backward induction on weight * r, plus 1 at (s0, a0) of stage ``layer``."""
+    """Maximise weight * r, plus 1 at (s0, a0) of stage ``layer``, by backward induction.
+
+    The best actions are written to ``actions``.
+    """
     H, S, A = r.shape
     following, v, q = np.zeros(S), np.zeros(S), np.zeros((S, A))
     for h in range(H - 1, -1, -1):
@@ -211,7 +228,7 @@ def _greedy(P: Any, r: Any, weight: float, layer: int, s0: int, a0: int, actions
 
 @compiled
 def _worth(P: Any, r: Any, d: Any, actions: Any, layer: int, s0: int, a0: int) -> Any:
-    """Visits to (s0, a0) at stage ``layer``, and the value, of one policy."""
+    """Return the visits to (s0, a0) at stage ``layer``, and the value, of one policy."""
     H, S, _ = r.shape
     reach, value, visits = d.copy(), 0.0, 0.0
     for h in range(H):
@@ -229,7 +246,10 @@ def _worth(P: Any, r: Any, d: Any, actions: Any, layer: int, s0: int, a0: int) -
 
 @compiled
 def _lagrangian(P: Any, r: Any, d: Any, layer: int, gap: float, mixing: float) -> Any:
-    """The most visiting mixtures for all (s, a) of a stage, under value >= best - gap."""
+    """Return the most visiting mixtures for all (s, a) of a stage.
+
+    The value of each is at least best - gap.
+    """
     H, S, A = r.shape
     pairs = (S - 1) * A
     firsts, seconds = np.zeros((pairs, H, S), dtype=np.int64), np.zeros((pairs, H, S), dtype=np.int64)

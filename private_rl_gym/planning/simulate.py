@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.planning.arrays import numbers, shown
 from private_rl_gym.planning.compiled import compiled
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.planning.sampling import SamplingTables, check_tapes
@@ -17,7 +18,10 @@ __all__ = ["Trajectories", "rollout"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trajectories:
-    """The episodes of some users. This is raw user data, which must stay inside a trust boundary."""
+    """The episodes of some users.
+
+    This is raw user data, which must stay inside a trust boundary.
+    """
 
     states: NDArray[np.int32]  # [user, h], h = 0..H
     actions: NDArray[np.int32]  # [user, h]
@@ -27,7 +31,7 @@ class Trajectories:
         return int(self.actions.shape[0])
 
     def part(self, start: int, stop: int) -> Trajectories:
-        """Some of the users, without copying."""
+        """Return some of the users, without copying."""
         return Trajectories(self.states[start:stop], self.actions[start:stop], self.rewards[start:stop])
 
     @property
@@ -54,6 +58,8 @@ def rollout(
         action_uniforms: For a stochastic policy, the uniforms ``[user, h]`` that it draws its actions with. They
             belong to the code that runs the policy, not to the user.
     """
+    if not isinstance(tables, SamplingTables) or not isinstance(policy, Policy):
+        raise TypeError(f"tables is {shown(tables)} and policy {shown(policy)}: give SamplingTables and a Policy.")
     tapes = np.ascontiguousarray(check_tapes(tapes, tables.horizon))
     if (policy.horizon, policy.n_states, policy.n_actions) != (
         tables.horizon,
@@ -72,7 +78,7 @@ def rollout(
         wanted = f"action_uniforms of shape {(users, horizon)}, one uniform in [0, 1) for each user and stage"
         if action_uniforms is None:
             raise ValueError(f"A stochastic policy needs {wanted}.")
-        uniforms = np.ascontiguousarray(action_uniforms, dtype=np.float64)
+        uniforms = numbers(action_uniforms, "action_uniforms")
         if uniforms.shape != (users, horizon) or not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
             raise ValueError(
                 f"A stochastic policy needs {wanted}; got shape {uniforms.shape}, or values outside [0, 1)."
@@ -101,7 +107,10 @@ def rollout(
 
 @compiled
 def _first_above(cumulative: Any, start: int, stop: int, uniform: float) -> int:
-    """The first entry in start..stop-1 whose cumulative probability exceeds ``uniform``; the last if none does."""
+    """Return the first entry in start..stop-1 whose cumulative probability exceeds ``uniform``.
+
+    If none does, it is the last one.
+    """
     if stop - start <= 8:
         while start < stop - 1 and cumulative[start] <= uniform:
             start += 1
@@ -133,7 +142,7 @@ def _rollout(
     actions: Any,
     rewards: Any,
 ) -> bool:
-    """Fill in the episodes; stop and return False if the policy leaves the action space."""
+    """Fill in the episodes; return False if the policy leaves the action space."""
     n_users, horizon = actions.shape
     n_states, n_actions, stationary, bernoulli = sizes
     deterministic = table.size > 0

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from private_rl_gym.planning.arrays import positive_integer, read_only
+from private_rl_gym.planning.arrays import numbers, positive_integer, read_only, real, shown
 from private_rl_gym.planning.compiled import compiled
+from private_rl_gym.planning.memory import check_room
 from private_rl_gym.planning.policy import Policy
 
 __all__ = [
@@ -30,9 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """Transitions, packed: row (h * S + s) * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``.
+    """Transitions, packed row after row.
 
-    If one stage stands for all, only h = 0 has rows.
+    Row (h * S + s) * A + a owns the entries from ``offsets[row]`` to ``offsets[row + 1]``. If one stage stands for all,
+    only h = 0 has rows.
     """
 
     offsets: NDArray[np.int64]  # [row + 1]
@@ -43,10 +45,13 @@ class Outcomes:
 
     @classmethod
     def of(cls, transitions: Outcomes | ArrayLike) -> Outcomes:
-        """A dense array ``[h, s, a, s']``, packed with all its zeros; or outcomes that are packed already."""
+        """Return a dense array ``[h, s, a, s']`` as packed outcomes, with all its zeros.
+
+        Outcomes that are packed already are returned as they are.
+        """
         if isinstance(transitions, Outcomes):
             return transitions
-        P = np.ascontiguousarray(transitions, dtype=np.float64)
+        P = numbers(transitions, "transitions")
         if P.ndim != 4 or P.shape[1] != P.shape[3]:
             raise ValueError(f"transitions have shape {P.shape}: they must be [h, s, a, s'].")
         stages, n_states, n_actions, _ = P.shape
@@ -64,7 +69,10 @@ class Outcomes:
         return self.offsets, self.successors, self.probabilities
 
     def checked(self, horizon: int) -> Outcomes:
-        """These outcomes; raises ``ValueError`` unless they have rows for one stage or for all of them."""
+        """Return these outcomes; raise ``ValueError`` if the number of their stages is wrong.
+
+        It must be one, or the horizon.
+        """
         if self.stages not in (1, horizon):
             shape = (self.stages, self.n_states, self.n_actions, self.n_states)
             raise ValueError(f"transitions have shape {shape}: they must be [h, s, a, s'], with one h, or {horizon}.")
@@ -79,7 +87,7 @@ def _every_successor(rows: int, n_states: int) -> tuple[NDArray[np.int64], NDArr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The outcome of planning: values, and the policy that is greedy for them."""
+    """A result of planning: values, and the policy that is greedy for them."""
 
     q: NDArray[np.float64]  # [h, s, a]
     v: NDArray[np.float64]  # [h, s], h = 0..H, zero at the end
@@ -100,7 +108,7 @@ def backward_induction(
     rewards: NDArray[np.float64],  # [h, s, a]
     horizon: int,
 ) -> Plan:
-    """Optimal values and policy of a finite-horizon model.
+    """Return the optimal values and policy of a finite-horizon model.
 
     Axis h of both has length H, or length 1 where one stage stands for all.
     """
@@ -120,7 +128,9 @@ def optimistic_backward_induction(
     floor: float = -math.inf,
     previous: NDArray[np.float64] | None = None,  # [h, s, a]
 ) -> Plan:
-    """Q = min(ceiling, max(floor, reward + bonus + P V), previous), from the last stage to the first.
+    """Plan with a bonus and bounds on values, from the last stage to the first.
+
+    Q = min(ceiling, max(floor, reward + bonus + P V), previous).
 
     Args:
         transitions: Estimated transitions. Rows need not sum to one.
@@ -130,6 +140,7 @@ def optimistic_backward_induction(
         floor: The smallest value possible.
         previous: An earlier Q that the new one must not exceed, for learners whose Q never rises.
     """
+    bonus = numbers(bonus, "bonus")
     if bonus.ndim != 3:
         raise ValueError(f"The bonus has shape {bonus.shape}: it must be [h, s, a].")
     horizon = len(bonus)
@@ -137,7 +148,7 @@ def optimistic_backward_induction(
     r = _checked_rewards(rewards, P, horizon)
     if bonus.shape != (horizon, *r.shape[1:]):
         raise ValueError(f"The bonus has shape {bonus.shape}: with these rewards it must be {(horizon, *r.shape[1:])}.")
-    tops = np.arange(horizon, 0, -1.0) if ceiling is None else np.asarray(ceiling, dtype=np.float64)
+    tops = np.arange(horizon, 0, -1.0) if ceiling is None else numbers(ceiling, "ceiling")
     if tops.shape not in ((), (horizon,)) or np.isnan(bonus).any():
         raise ValueError(
             f"The ceiling has shape {tops.shape}, and {np.isnan(bonus).sum()} bonuses are not numbers: give "
@@ -146,8 +157,11 @@ def optimistic_backward_induction(
     caps = np.empty(bonus.shape)
     caps[:] = tops[..., None, None]
     if previous is not None:
-        np.minimum(caps, previous, out=caps)
-    return Plan(*_backward(*P.arrays, r, np.asarray(bonus, dtype=np.float64), float(floor), caps, horizon))
+        earlier = numbers(previous, "previous")
+        if earlier.shape != caps.shape:
+            raise ValueError(f"previous has shape {earlier.shape}: with this bonus it must be {caps.shape}.")
+        np.minimum(caps, earlier, out=caps)
+    return Plan(*_backward(*P.arrays, r, bonus, real(floor, "floor"), caps, horizon))
 
 
 def evaluate_policy(
@@ -155,8 +169,8 @@ def evaluate_policy(
     rewards: NDArray[np.float64],  # [h, s, a]
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s], h = 0..H
-    """The value of ``policy`` from every stage and state."""
-    P = Outcomes.of(transitions).checked(policy.horizon)
+    """Return the value of ``policy`` from every stage and state."""
+    P = Outcomes.of(transitions).checked(_policy(policy).horizon)
     r = _checked_rewards(rewards, P, policy.horizon)
     _check_fit(policy, P)
     return np.asarray(_evaluate(*P.arrays, r, policy.probabilities))
@@ -167,18 +181,30 @@ def occupancy(
     initial: NDArray[np.float64],  # [s]
     policy: Policy,
 ) -> NDArray[np.float64]:  # [h, s, a]
-    """The probability that ``policy`` is in state s and does a at stage h."""
-    P = Outcomes.of(transitions).checked(policy.horizon)
+    """Return the probability that ``policy`` visits state s and takes action a at stage h."""
+    P = Outcomes.of(transitions).checked(_policy(policy).horizon)
     _check_fit(policy, P)
+    initial = numbers(initial, "initial")
     if initial.shape != (P.n_states,):
         raise ValueError(f"initial has shape {initial.shape}: it must be one probability a state, {(P.n_states,)}.")
-    return np.asarray(_occupancy(*P.arrays, np.asarray(initial, dtype=np.float64), policy.probabilities))
+    return np.asarray(_occupancy(*P.arrays, initial, policy.probabilities))
+
+
+def _policy(policy: Policy) -> Policy:
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy is {shown(policy)}: give a Policy, as Policy.of makes it from an array.")
+    return policy
 
 
 def _checked_rewards(rewards: Any, transitions: Outcomes, horizon: int) -> NDArray[np.float64]:
-    """The rewards as an array of valid shape, so that compiled functions stay inside it."""
-    r = np.ascontiguousarray(rewards, dtype=np.float64)
+    """Return the rewards as an array of valid shape.
+
+    So compiled functions stay inside the array.
+    """
+    r = numbers(rewards, "rewards")
     sizes = (transitions.n_states, transitions.n_actions)
+    needed = 8 * horizon * transitions.n_states * (2 * transitions.n_actions + 2)
+    check_room(needed, f"Values of {horizon:,} stages", "Shorten the horizon.")
     if r.shape not in ((1, *sizes), (horizon, *sizes)):
         raise ValueError(
             f"rewards have shape {r.shape}: with these transitions they must be {(horizon, *sizes)}, or the same with "
@@ -196,7 +222,7 @@ def _check_fit(policy: Policy, transitions: Outcomes) -> None:
 
 @compiled
 def greedy(q: Any, v: Any, actions: Any) -> None:
-    """Fill in the values and the first best actions of one stage, given its Q ``[s, a]``."""
+    """Write the values and the first best actions of one stage, given Q ``[s, a]``."""
     for s in range(q.shape[0]):
         best = 0
         for a in range(1, q.shape[1]):

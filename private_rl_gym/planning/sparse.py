@@ -1,6 +1,6 @@
 """Probabilities behind noisy frequencies, where most outcomes never happen.
 
-* ``likely_rows`` - the mean of what is believed of each row
+* ``likely_rows`` - the posterior mean of each row
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ REACH = 50.0
 def likely_rows(
     rows: NDArray[np.float64], noise: NDArray[np.float64], scale: NDArray[np.float64]
 ) -> NDArray[np.float64]:  # [..., outcome]
-    """The mean of what is believed of each row, given its frequencies.
+    """Return the posterior mean of each row, given its frequencies.
 
-    A priori one outcome of each row is expected to happen, all are as likely to be this one, and the probability of one
-    that happens may be anything between 0 and 1. Noise is taken for normal. Rows do not sum to 1 by chance: what is
-    missing goes to the outcomes in the proportion in which they are in doubt.
+    A priori one outcome of each row is expected to happen, and all outcomes are equally likely. The probability of an
+    outcome that happens is uniform on [0, 1]. Noise is assumed to be normal. The means do not sum to 1 by themselves:
+    the difference is shared among outcomes in proportion to their uncertainty.
 
     Args:
         rows: ``[..., outcome]``, frequencies plus noise.

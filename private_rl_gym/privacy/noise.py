@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.lazy import install
+from private_rl_gym.planning.arrays import seed_of, shown
 
 __all__ = [
     "AdditiveNoise",
@@ -22,6 +23,8 @@ __all__ = [
     "NoiseSource",
     "Noises",
     "RandomAnswers",
+    "Rng",
+    "rng_of",
     "round_to_grid",
     "widths_of",
 ]
@@ -29,12 +32,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdditiveNoise:
-    """The noise in every cell of a sequence of releases, for audits: ``matrix`` times independent draws.
+    """The noise in every cell of a sequence of releases, for audits.
+
+    It is ``matrix`` times independent draws.
 
     Attributes:
         matrix: ``[release, draw]``.
         scale: Scale of one draw, in real units.
-        law: ``"laplace"``, ``"gaussian"``, or ``"bits"`` for a binomial law with that standard deviation.
+        law: ``"laplace"``, ``"gaussian"``, or ``"bits"`` for a binomial distribution with that standard deviation.
     """
 
     matrix: NDArray[np.float64]
@@ -62,37 +67,62 @@ Noises = list[AdditiveNoise | NoiseBitsOfBatches | RandomAnswers]
 """The independent kinds of noise in releases; an empty list where sums are exact."""
 
 
+Rng = int | Literal["secure"] | None
+"""The values of ``rng=``: a seed, ``"secure"``, or None for a seed from the operating system."""
+
+
+def rng_of(rng: Any) -> Rng:
+    """Return a checked value of ``rng=``.
+
+    Raises:
+        TypeError: If it is a generator, or something else that it cannot be.
+    """
+    if isinstance(rng, np.random.Generator | np.random.BitGenerator | np.random.RandomState):
+        raise TypeError(
+            f"rng is a {type(rng).__name__}: privacy noise has a generator of its own. Give a seed for an experiment, "
+            "'secure' for a cryptographic generator, or leave rng out."
+        )
+    if isinstance(rng, str):
+        if rng != "secure":
+            raise ValueError(f"rng is {shown(rng)}: give a seed, 'secure', or leave it out.")
+        return "secure"
+    return seed_of(rng, "rng")
+
+
 class NoiseSource:
-    """A generator for privacy noise alone, apart from those of environments and agents, and never re-seeded.
+    """A generator for privacy noise alone.
+
+    It is apart from those of environments and agents, and never re-seeded.
 
     Args:
-        seed: None draws the seed from the operating system. A number makes an experiment reproducible and its promise
-            void, because whoever knows the seed can subtract the noise; ledgers note it.
-        secure: Draw from a cryptographic generator (ChaCha with 20 rounds, keyed by the operating system). Needs the
-            extra ``secure``, and allows no seed.
+        rng: None draws a seed from the operating system. A number is a seed: it makes an experiment reproducible and
+            its guarantee void, because anyone who knows the seed can subtract the noise; ledgers note it. ``"secure"``
+            draws from a cryptographic generator (ChaCha with 20 rounds, keyed by the operating system), which needs the
+            extra ``secure``.
         role: Name of the stream: boundaries with the same seed and different roles draw different noise.
     """
 
     __slots__ = ("_generator", "_process", "secure", "seeded")
 
-    def __init__(self, seed: int | None = None, *, secure: bool = False, role: str = "billboard") -> None:
+    def __init__(self, rng: Rng = None, *, role: str = "billboard") -> None:
+        rng = rng_of(rng)
+        if not isinstance(role, str):
+            raise TypeError(f"role is {shown(role)}: it must be the name of a stream.")
         self._process = os.getpid()
-        self.seeded = seed is not None
-        self.secure = secure
-        if secure:
-            if seed is not None:
-                raise ValueError(
-                    "secure=True and a seed contradict each other: noise that can be drawn again protects nobody."
-                )
+        self.secure, self.seeded = rng == "secure", isinstance(rng, int)
+        if rng == "secure":
             self._generator = np.random.Generator(_secure_bits())
         else:
             # A spawn key of its own: default_rng(seed) is the very stream that Gymnasium's environments draw from.
-            sequence = np.random.SeedSequence(seed, spawn_key=tuple(f"privacy noise, {role}".encode()))
+            sequence = np.random.SeedSequence(rng, spawn_key=tuple(f"privacy noise, {role}".encode()))
             self._generator = np.random.Generator(np.random.PCG64DXSM(sequence))
 
     @property
     def generator(self) -> np.random.Generator:
-        """The generator of all draws; raises in a forked process, which would draw the same numbers."""
+        """The generator of all draws.
+
+        It raises RuntimeError in a forked process, which would draw the same numbers.
+        """
         if os.getpid() != self._process:
             raise RuntimeError(
                 "This process was forked from the one that the noise belongs to, and would draw the same noise for "
@@ -113,9 +143,10 @@ class NoiseSource:
     def geometric(
         self, scale: NDArray[np.float64] | float, out: NDArray[np.float64], spare: NDArray[np.float64]
     ) -> None:
-        """Fill ``out`` with whole numbers of law P(k) proportional to exp(-abs(k) / scale); ``spare`` is overwritten.
+        """Fill ``out`` with two-sided geometric noise.
 
-        The floor of an exponential is geometric, and the difference of two independent geometrics is two-sided.
+        It has whole numbers k, with P(k) proportional to exp(-abs(k) / scale). ``spare`` is overwritten. The floor of
+        an exponential is geometric, and the difference of two independent geometrics is two-sided.
         """
         for numbers in (out, spare):
             self.generator.standard_exponential(out=numbers)
@@ -124,22 +155,23 @@ class NoiseSource:
         np.subtract(out, spare, out=out)
 
     def smooth(self, widths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Whole numbers, uniform on these ``widths_of`` normals, to be added to normals that were rounded.
+        """Return uniform whole numbers, to be added to normals that were rounded.
 
-        A normal in double precision is one of some 2^60 numbers. Rounded to a fine grid, a cell gets a few more or
-        fewer of them than its neighbours; spread over so many cells, all get alike. Proof: docs/proofs/gaussian.md.
+        ``widths`` come from ``widths_of``, and give the range of each number. A normal in double precision is one of
+        some 2^60 numbers. Rounded to a fine grid, a cell gets a few more or fewer of them than its neighbours; spread
+        over so many cells, all get alike. Proof: docs/proofs/gaussian.md.
         """
         return np.floor(self.generator.random(len(widths)) * widths) - np.floor(0.5 * widths)
 
     def uniform(self, size: int) -> NDArray[np.float64]:
-        """Uniforms in [0, 1)."""
+        """Return uniforms in [0, 1)."""
         return self.generator.random(size)
 
     def state(self) -> dict[str, Any]:
-        """The state that is needed to continue drawing from here. Secret."""
+        """Return the secret state that is needed to continue drawing."""
         if self.secure:
             raise ValueError(
-                "A secure noise source does not give its state away: a run with secure=True cannot be saved."
+                "A secure noise source does not give its state away: a run with rng='secure' cannot be saved."
             )
         return dict(self.generator.bit_generator.state)
 
@@ -157,15 +189,19 @@ FINE = 2.0**28
 
 
 def widths_of(units: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Powers of two, 2^-13 of these deviations of normals (in steps of a grid) or less: their variance is 1e-9 of it.
+    """Return the widths for ``smooth``, in steps of a grid.
 
-    None where all grids are coarse enough without.
+    They are powers of two, at most 2^-13 of these deviations of normals. They add 1e-9 of the variance. The
+    result is None where all grids are coarse enough.
     """
     return np.exp2(np.floor(np.log2(units)) - 13.0) if units.max() > FINE else None
 
 
 def round_to_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest whole numbers, halves upwards: unlike round-half-even, this does not depend on the origin."""
+    """Return the nearest whole numbers, with halves rounded upwards.
+
+    Unlike round-half-even, this does not depend on the origin.
+    """
     return np.floor(values + 0.5)
 
 
@@ -173,5 +209,5 @@ def _secure_bits() -> Any:
     try:
         from randomgen import ChaCha
     except ImportError as error:
-        raise ImportError(f"secure=True needs the package randomgen: run {install('secure')}.") from error
+        raise ImportError(f"rng='secure' needs the package randomgen: run {install('secure')}.") from error
     return ChaCha(rounds=20)  # keyed by the operating system

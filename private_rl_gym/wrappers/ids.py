@@ -1,4 +1,4 @@
-"""Boundaries by the ids of Gymnasium, such as ``PrivateRL/RiverSwim-JDP-v0``."""
+"""Boundaries by Gymnasium ids, such as ``PrivateRL/RiverSwim-JDP-v0``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["boarded"]
 
 
 def boarded(*, kind: str, inside: str, **options: Any) -> gym.Env[Any, Any]:
-    """A boundary around an environment of this package: the creator behind ids with a boundary's name in them.
+    """Return a boundary around an environment of this package.
 
-    Options that the boundary takes are its own, except ``horizon``; all others are the environment's. ``stationary`` is
-    for both, where the environment takes it.
+    Ids with a boundary's name in them are made by this function. Options that the boundary takes are its own, except
+    ``horizon``; all others are the environment's. ``stationary`` is for both, where the environment takes it.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -31,7 +31,7 @@ def boarded(*, kind: str, inside: str, **options: Any) -> gym.Env[Any, Any]:
         options: Their options.
     """
     boundary = getattr(wrappers, kind)
-    taken = set(inspect.signature(boundary.__init__).parameters) - {"self", "env", "horizon"}
+    taken = set(inspect.signature(boundary).parameters) - {"env", "horizon"}
     own = {name: value for name, value in options.items() if name in taken}
     entry = gym.spec(inside).entry_point
     make = load_env_creator(entry) if isinstance(entry, str) else entry

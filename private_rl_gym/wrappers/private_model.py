@@ -1,4 +1,7 @@
-"""A release as a model to train any learner on. This is post-processing: docs/proofs/post-processing.md."""
+"""A release as a model to train any learner on.
+
+This is post-processing: docs/proofs/post-processing.md.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from private_rl_gym.envs.model import TabularModel
-from private_rl_gym.privacy.projection import project_counts
+from private_rl_gym.planning.arrays import among, as_array, shown
+from private_rl_gym.planning.projection import project_counts
 from private_rl_gym.privacy.release import Published, Release
 
 __all__ = ["Belief", "private_model"]
@@ -24,11 +28,11 @@ def private_model(
     start: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> TabularModel:
-    """The model that is estimated from a release by dividing projected counts.
+    """Return the model that is estimated from a release.
 
-    A count below its noise is not used: if a state and action were visited less than one standard deviation of the
-    noise, all next states are equally likely and the reward is 0. The state in which episodes wait that ended early is
-    known without data.
+    It divides projected counts. A count below its noise is not used: if a state and action were visited less than one
+    standard deviation of the noise, all next states are equally likely and the reward is 0. The state in which episodes
+    wait that ended early is known without data.
 
     Args:
         release: The release.
@@ -47,8 +51,8 @@ def private_model(
             "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
             "statistic='tabular'."
         )
-    if belief not in get_args(Belief):
-        raise ValueError(f"belief is {belief!r}: choose {', '.join(map(repr, get_args(Belief)))}.")
+    if not among(belief, get_args(Belief)):
+        raise ValueError(f"belief is {shown(belief)}: choose {', '.join(map(repr, get_args(Belief)))}.")
     if release.pooled and start is None:
         raise ValueError(
             "Counts that are pooled over stages do not say where users start: give start=, a state or the "
@@ -69,6 +73,8 @@ def private_model(
     elif belief == "sampled":
         if rng is None:
             raise ValueError("A sampled model is drawn with rng=, a generator that belongs to the learner.")
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng is {shown(rng)}: give one of numpy's generators, such as np.random.default_rng(0).")
         transitions, rewards = _sampled(transitions, rewards, n, noise, rng)
     if release.absorbing is not None:
         transitions[:, release.absorbing] = np.eye(n_states)[release.absorbing]
@@ -83,7 +89,10 @@ def _sampled(
     noise: float,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows drawn around the estimate with as many users as say the same without noise."""
+    """Return rows drawn at random around the estimate.
+
+    Their spread is that of an estimate from fewer users without noise.
+    """
     n = np.maximum(n, 0.0)
     worth = n**2 / (n + noise**2) + 1.0  # the users whose chance is as large as chance and noise together
     shares = rng.gamma(transitions * worth[..., None] + 1.0 / transitions.shape[-1])
@@ -95,7 +104,7 @@ def _sampled(
 def _initial(release: Release, n: NDArray[np.float64], start: ArrayLike | None) -> NDArray[np.float64]:
     n_states = n.shape[1]
     if start is not None:
-        given = np.asarray(start, dtype=np.float64)
+        given = as_array(start, "start")
         if given.ndim:
             return given  # a model checks that these are probabilities
         if given not in range(n_states):

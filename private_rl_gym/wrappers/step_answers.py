@@ -1,8 +1,9 @@
-"""Answers of users who are asked at every step: what is told of an observation, and with which budget.
+"""Randomized answers of users at every step.
 
-* ``StepBudgets`` - a user's budget, split among her steps, and what is told at each
-* ``Digits``, ``Numbers`` - observations as rows of entries, each of which is randomized
-* ``StepUsers`` - users whose observations are such rows
+The observation is answered in parts, each with its budget.
+
+* ``StepBudgets`` - a user's budget, split among their steps and answers
+* ``States``, ``Digits``, ``Numbers`` - users whose observations are states, or rows of entries
 
 Proof: docs/proofs/local-per-step.md.
 """
@@ -10,6 +11,7 @@ Proof: docs/proofs/local-per-step.md.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +21,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from private_rl_gym.privacy.answers import check_values, one_of, randomized_number
+from private_rl_gym.envs.tabular import TabularEnv
 from private_rl_gym.privacy.noise import NoiseSource
-from private_rl_gym.wrappers.population import Population
+from private_rl_gym.privacy.randomizers.answers import check_values, one_of, randomized_number
+from private_rl_gym.wrappers.sources import EnvironmentSource
+from private_rl_gym.wrappers.spaces import OUTSIDE, alternatives, bounds_of
 
-__all__ = ["Digits", "Numbers", "StepBudgets", "StepUsers", "tell_numbers"]
+__all__ = ["Entries", "States", "StepBudgets", "source_of", "tell_numbers"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +55,9 @@ class StepBudgets:
         *,
         ended: bool,
     ) -> StepBudgets:
-        """Split epsilon: equally among all answers, or as it is said.
+        """Return the split of epsilon among all answers.
+
+        It is equal, or follows the given shares.
 
         Args:
             epsilon: The budget of the episode.
@@ -82,7 +88,7 @@ class StepBudgets:
         return cls(told, budgets[1:] * parts["rewards"], budgets[1:] * parts.get("ended", 0.0))
 
     def total(self, entries: int) -> float:
-        """The sum over all answers, which is the epsilon of an episode."""
+        """Return the sum over all answers, which is the epsilon of an episode."""
         return float(entries * self.observations.sum() + self.rewards.sum() + self.ended.sum())
 
 
@@ -98,120 +104,175 @@ def _adding_up(given: Sequence[float], name: str) -> NDArray[np.float64]:
     return np.asarray(numbers / numbers.sum())
 
 
-def tell_numbers(numbers: NDArray[np.float64], budget: float, source: NoiseSource) -> NDArray[np.float64]:
-    """Randomized answers about numbers in [0, 1], each with this budget; a half where there is none."""
-    uniforms = source.uniform(3 * len(numbers)).reshape(3, -1)
+def tell_numbers(numbers: NDArray[np.float64], budget: float, noise: NoiseSource) -> NDArray[np.float64]:
+    """Return randomized answers about numbers in [0, 1], each with this budget.
+
+    Without a budget, each answer is a half.
+    """
+    uniforms = noise.uniform(3 * len(numbers)).reshape(3, -1)
     if budget == 0.0:
         return np.full(len(numbers), 0.5)
     return randomized_number(budget).tell(numbers, uniforms)
 
 
-class Digits:
-    """Observations in ``MultiDiscrete`` or ``MultiBinary``: each entry is one of finitely many."""
+class States(EnvironmentSource):
+    """Users who answer with one of finitely many states.
 
-    def __init__(self, space: spaces.MultiDiscrete | spaces.MultiBinary) -> None:
-        if isinstance(space, spaces.MultiDiscrete):
-            self._sizes = np.asarray(space.nvec, dtype=np.int64).reshape(-1)
-            self._start = np.broadcast_to(space.start, space.shape).reshape(-1).astype(np.int64)
-        else:
-            self._sizes = np.full(math.prod(space.shape), 2, dtype=np.int64)
-            self._start = np.zeros_like(self._sizes)
+    The stage is no secret.
+    """
+
+    entries, ends = 1, False
+
+    def __init__(self, env: gym.Env[Any, Any], horizon: int | None, reward_range: Any) -> None:
+        super().__init__(env, horizon, reward_range)
+        check_values(self.n_states)
+        self._timed = self.model is not None and not isinstance(env.observation_space, spaces.Discrete)
+
+    def answers(self, _budgets: StepBudgets) -> spaces.Space[Any]:
+        """Return the space of answers.
+
+        It is that of states, with the stage where observations have it.
+        """
+        return spaces.MultiDiscrete([self.horizon, self.n_states]) if self._timed else spaces.Discrete(self.n_states)
+
+    def tell(self, state: int, stage: int, budgets: StepBudgets, noise: NoiseSource) -> Any:
+        """Return the state after randomized response."""
+        told = _one(state, self.n_states, float(budgets.observations[stage]), noise)
+        return np.array([min(stage, self.horizon - 1), told], dtype=np.int64) if self._timed else told
+
+
+class Entries(EnvironmentSource):
+    """Users who answer with rows of entries.
+
+    One more entry, a bit, answers whether their episode has ended. They have two states: in the one their episode goes
+    on, in the other it has ended. The row of the newest observation is kept, and stays when an episode has ended.
+    """
+
+    entries, ends = 1, True
+
+    def __init__(self, env: gym.Env[Any, Any], horizon: int | None, reward_range: Any) -> None:
+        self._row: NDArray[Any] = np.zeros(self.entries)
+        super().__init__(env, horizon, reward_range)
+
+    def _count_states(self) -> None:
+        self.n_states, self.first_state, self.padded = 2, 0, True
+
+    def state_of(self, observation: Any) -> int:
+        """Return the state of a user whose episode goes on.
+
+        The entries of the observation are kept.
+        """
+        self._row = self.row(observation)
+        return 0
+
+    @abstractmethod
+    def row(self, observation: Any) -> NDArray[Any]:
+        """Return the entries of an observation.
+
+        Raise ValueError if it is not in its space.
+        """
+
+    @abstractmethod
+    def answers(self, budgets: StepBudgets) -> spaces.Space[Any]:
+        """Return the space of answers."""
+
+    @abstractmethod
+    def told(self, row: NDArray[Any], budget: float, noise: NoiseSource) -> NDArray[Any]:
+        """Return a randomized answer about each entry."""
+
+    def tell(self, state: int, stage: int, budgets: StepBudgets, noise: NoiseSource) -> Any:
+        """Return every entry, randomized.
+
+        It is no secret that a start is never the end.
+        """
+        told = self.told(self._row, float(budgets.observations[stage]), noise)
+        ended = _one(state, 2, float(budgets.ended[stage - 1]), noise) if stage else 0
+        return np.append(told, ended).astype(told.dtype)
+
+
+class Digits(Entries):
+    """Users whose observations are ``MultiDiscrete`` or ``MultiBinary``.
+
+    Each entry is one of finitely many values.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], horizon: int | None, reward_range: Any) -> None:
+        self._sizes, self._start = alternatives(env.observation_space)  # type: ignore[arg-type] # it was looked at
         check_values(self._sizes)
         self.entries = len(self._sizes)
+        super().__init__(env, horizon, reward_range)
 
     def row(self, observation: Any) -> NDArray[Any]:
-        """The entries of an observation; raises ValueError if it is not in its space."""
+        """Return the entries, counted from 0."""
         row = np.asarray(observation).reshape(-1).astype(np.int64) - self._start
         if row.shape != self._sizes.shape or not ((row >= 0) & (row < self._sizes)).all():
-            raise ValueError("An observation is not in its space.")
+            raise ValueError(OUTSIDE)
         return np.asarray(row)
 
-    def space(self, budgets: StepBudgets) -> spaces.Space[Any]:  # noqa: ARG002 - that of numbers depends on them
-        """The space of answers, counted from 0: one more entry says whether the episode has ended."""
+    def answers(self, _budgets: StepBudgets) -> spaces.Space[Any]:
+        """Return the space of answers, counted from 0."""
         return spaces.MultiDiscrete(np.append(self._sizes, 2))
 
-    def tell(self, row: NDArray[Any], budget: float, source: NoiseSource) -> NDArray[Any]:
-        """A randomized answer about each entry."""
-        return one_of(row, self._sizes, budget, source.uniform(2 * self.entries).reshape(2, -1))
-
-    def joined(self, told: NDArray[Any], ended: int) -> NDArray[Any]:
-        """The observation of a learner."""
-        return np.append(told, ended)
+    def told(self, row: NDArray[Any], budget: float, noise: NoiseSource) -> NDArray[Any]:
+        """Return each entry after randomized response."""
+        return one_of(row, self._sizes, budget, noise.uniform(2 * self.entries).reshape(2, -1))
 
 
-class Numbers:
-    """Observations in a ``Box``: each entry is a number between bounds, and is clipped to them."""
+class Numbers(Entries):
+    """Users whose observations are a ``Box``.
 
-    def __init__(self, space: spaces.Box, low: ArrayLike | None, high: ArrayLike | None) -> None:
-        self._low = _bounds(space.low if low is None else low, space.shape, "low")
-        self._high = _bounds(space.high if high is None else high, space.shape, "high")
-        endless = ~(np.abs(np.stack([self._low, self._high])) <= 1e30).all(axis=0)
-        if endless.any():
-            raise ValueError(
-                f"Entries {', '.join(map(str, np.flatnonzero(endless)))} of {space} have no finite bounds. State what "
-                "is publicly known of them, or guess: LDPPerStep(env, epsilon, low=[...], high=[...])."
-            )
-        if not (self._low < self._high).all():
-            raise ValueError(f"low is {self._low.tolist()} and high {self._high.tolist()}: low must lie below high.")
+    Each entry is a number between bounds, and is clipped to them.
+    """
+
+    def __init__(
+        self, env: gym.Env[Any, Any], horizon: int | None, reward_range: Any, low: Any = None, high: Any = None
+    ) -> None:
+        box: Any = env.observation_space
+        low, high = box.low if low is None else low, box.high if high is None else high
+        self._low, self._high = bounds_of(box, low, high, box.shape, "LDPPerStep(env, epsilon, low=[...], high=[...])")
         self.entries = len(self._low)
+        super().__init__(env, horizon, reward_range)
 
     def row(self, observation: Any) -> NDArray[Any]:
-        """The entries of an observation, clipped and mapped to [0, 1]; raises ValueError if it has another size."""
+        """Return the entries, clipped and mapped to [0, 1]."""
         row = np.asarray(observation, dtype=np.float64).reshape(-1)
         if row.shape != self._low.shape:
-            raise ValueError("An observation is not in its space.")
+            raise ValueError(OUTSIDE)
         row = np.clip(np.nan_to_num(row, nan=-np.inf, posinf=np.inf, neginf=-np.inf), self._low, self._high)
         return np.clip((row - self._low) / (self._high - self._low), 0.0, 1.0)
 
-    def space(self, budgets: StepBudgets) -> spaces.Space[Any]:
-        """The space of answers, wider than the bounds; one more entry says whether the episode has ended."""
+    def answers(self, budgets: StepBudgets) -> spaces.Space[Any]:
+        """Return the space of answers, which is wider than the bounds."""
         values = [randomized_number(budget).values for budget in set(budgets.observations.tolist()) if budget > 0.0]
         ends = np.array([value for told in values for value in (told[0], told[-1])] or [0.5])
         low = np.append(self._scaled(np.full(self.entries, ends.min())), 0.0)
         high = np.append(self._scaled(np.full(self.entries, ends.max())), 1.0)
         return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
-    def tell(self, row: NDArray[Any], budget: float, source: NoiseSource) -> NDArray[Any]:
-        """A randomized answer about each entry."""
-        return self._scaled(tell_numbers(row, budget, source))
+    def told(self, row: NDArray[Any], budget: float, noise: NoiseSource) -> NDArray[Any]:
+        """Return a randomized number for each entry, whose mean is the entry."""
+        return self._scaled(tell_numbers(row, budget, noise)).astype(np.float32)
 
     def _scaled(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self._low + (self._high - self._low) * numbers)
 
-    def joined(self, told: NDArray[Any], ended: int) -> NDArray[Any]:
-        """The observation of a learner."""
-        return np.append(told, ended).astype(np.float32)
 
+def source_of(
+    env: gym.Env[Any, Any], horizon: int | None, reward_range: Any, low: ArrayLike | None, high: ArrayLike | None
+) -> States | Entries:
+    """Return the source of users for this observation space.
 
-def _bounds(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
-    try:
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1).copy()
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} does not fit: give one number, or one for each entry of shape {shape}.") from None
-
-
-class StepUsers(Population):
-    """Users whose observations are rows of entries, and not states.
-
-    They have two states: in the one their episode goes on, in the other it has ended. The row of the newest
-    observation is kept, and stays when an episode has ended.
+    ``low`` and ``high`` are bounds of a Box.
     """
+    space, counted = env.observation_space, isinstance(env.unwrapped, TabularEnv)
+    if isinstance(space, spaces.Box) and not counted:
+        return Numbers(env, horizon, reward_range, low, high)
+    if low is not None or high is not None:
+        raise ValueError(f"The observation space is {space}: low= and high= are bounds of a Box. Leave them out.")
+    finite = isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) and not counted
+    return (Digits if finite else States)(env, horizon, reward_range)
 
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        horizon: int | None,
-        reward_range: tuple[float, float] | None,
-        entries: Digits | Numbers,
-    ) -> None:
-        self.entries = entries
-        self.row: NDArray[Any] = np.zeros(entries.entries)
-        super().__init__(env, horizon, reward_range)
 
-    def _count_states(self) -> None:
-        self.n_states, self._first_state, self.padded = 2, 0, True
-
-    def state_of(self, observation: Any) -> int:
-        """The state of a user whose episode goes on; keeps the entries of her observation."""
-        self.row = self.entries.row(observation)
-        return 0
+def _one(true: int, size: int, budget: float, noise: NoiseSource) -> int:
+    """Return one of ``size`` values after randomized response."""
+    return int(one_of(np.array([true]), np.array([size]), budget, noise.uniform(2).reshape(2, 1))[0])

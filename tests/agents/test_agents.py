@@ -13,10 +13,10 @@ from dp_accounting.dp_event import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from private_rl_gym import agents
-from private_rl_gym.agents.rlsvi import printed_epsilon, tight_mu
-from private_rl_gym.experiments.names import AGENTS
-from private_rl_gym.experiments.oracle import PACCallback, RegretCallback
-from private_rl_gym.privacy.conversion import gaussian_epsilon
+from private_rl_gym.agents.tabular.rlsvi import printed_epsilon, tight_mu
+from private_rl_gym.lab.registry import AGENTS
+from private_rl_gym.lab.regret import PACCallback, RegretCallback
+from private_rl_gym.privacy.accounting.conversion import gaussian_epsilon
 from private_rl_gym.privacy.noise import NoiseSource
 from private_rl_gym.wrappers import BudgetExhausted, JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 
@@ -61,11 +61,11 @@ def test_private_regret_falls_as_epsilon_grows(name):
     """And reaches the non-private order: within three times what the same agent has around exact sums."""
     found = []
     for epsilon in (1.0, 10.0, 100.0, 1e4):
-        board = JDPBillboard(river(), epsilon, 1e-6, 20_000, batch_size=100, seed=1)
+        board = JDPBillboard(river(), epsilon, 1e-6, users=20_000, schedule=100, rng=1)
         board.unwrapped.reset(seed=0)
         found.append(regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1])
     assert found == sorted(found, reverse=True)
-    board = OpenBillboard(river(), 20_000, batch_size=100)
+    board = OpenBillboard(river(), users=20_000, schedule=100)
     board.unwrapped.reset(seed=0)
     assert found[-1] <= 3 * regret(getattr(agents, name)("TabularPolicy", board, seed=0), 20_000)[-1]
 
@@ -102,7 +102,7 @@ def test_an_oracle_can_watch_one_agent_after_another():
     other.learn(4 * 20, callback=[oracle, pac])
     assert len(oracle.curve) == 20
     assert pac.mistakes <= 20
-    assert oracle.truth is other.board.unwrapped.model
+    assert oracle.judge.truth is other.board.unwrapped.model
 
 
 def test_regret_is_exact():
@@ -121,11 +121,11 @@ def test_regret_is_exact():
 @pytest.mark.parametrize(
     "board",
     [
-        lambda env, **o: JDPBillboard(env, 5.0, 1e-6, 300, batch_size=10, **o),
-        lambda env, **o: JDPBillboard(env, 5.0, 0.0, 300, batch_size=10, **o),
-        lambda env, **o: LDPUserSide(env, 5.0, users=300, batch_size=10, **o),
-        lambda env, **o: JDPBillboard(LDPUserSide(env, 5.0, **o), 5.0, 1e-6, 300, batch_size=10),
-        lambda env, **o: SDPShuffler(LDPUserSide(env, 5.0, **o), users=300, batch_size=10),
+        lambda env, **o: JDPBillboard(env, 5.0, 1e-6, users=300, schedule=10, **o),
+        lambda env, **o: JDPBillboard(env, 5.0, 0.0, users=300, schedule=10, **o),
+        lambda env, **o: LDPUserSide(env, 5.0, users=300, schedule=10, **o),
+        lambda env, **o: JDPBillboard(LDPUserSide(env, 5.0, **o), 5.0, 1e-6, users=300, schedule=10),
+        lambda env, **o: SDPShuffler(LDPUserSide(env, 5.0, **o), users=300, schedule=10),
     ],
 )
 @pytest.mark.parametrize(
@@ -253,19 +253,20 @@ def test_a_file_is_taken_up_with_a_smaller_board(tmp_path):
     again.learn(200 * 5)
 
 
-def test_parameters_that_are_set_come_with_a_note():
+def test_parameters_of_unknown_origin_come_without_a_guarantee():
     free = agents.DPUCBVI("TabularPolicy", OpenBillboard(river()), seed=0).learn(50 * 5)
     board = JDPBillboard(river(), epsilon=1.0, users=50)
     agent = agents.DPUCBVI("TabularPolicy", board, seed=0)
     agent.set_parameters(agent.get_parameters())
-    assert "not covered" not in str(agent.guarantee)
+    assert agent.guarantee == board.ledger.outside
     agent.set_parameters(free.get_parameters())
-    assert "not covered" in str(agent.guarantee)
+    assert "nothing says how they were learned" in agent.guarantee.sentence()
     agent.learn(50 * 5)
-    assert "not covered" not in str(agent.guarantee)  # it has planned from the board's own users
+    assert str(agent.guarantee) == "no privacy (epsilon = inf)"  # the board's users have run them
+    assert agent.board_guarantee == board.ledger.outside
 
 
-def test_files_of_format_3_are_read_and_promise_nothing_by_themselves(tmp_path):
+def test_files_of_older_formats_are_read_and_promise_what_they_state(tmp_path):
     board = JDPBillboard(river(), epsilon=1.0, users=50)
     agent = agents.DPUCBVI("TabularPolicy", board, seed=0).learn(20 * 5)
     agent.save(tmp_path / "agent")
@@ -276,19 +277,20 @@ def test_files_of_format_3_are_read_and_promise_nothing_by_themselves(tmp_path):
                 content = old.read(entry)
                 if entry == "agent.json":
                     about = {**json.loads(content), **changes}
-                    if about["format"] == 3:
-                        del about["guarantee"]
+                    if about["format"] < 5:
+                        del about["origins"]
                     content = json.dumps(about)
                 new.writestr(entry, content)
         return tmp_path / name
 
-    old = agents.DPUCBVI.load(rewrite("old.zip", format=3))
-    np.testing.assert_array_equal(old.policy.table, agent.policy.table)
-    with pytest.raises(ValueError, match="no environment"):
-        _ = old.guarantee
+    for format, stated in ((3, {}), (4, {"guarantee": agent.guarantee.to_dict()}), (4, {"guarantee": None})):
+        old = agents.DPUCBVI.load(rewrite("old.zip", format=format, **stated))
+        np.testing.assert_array_equal(old.policy.table, agent.policy.table)
+        promised = str(agent.guarantee) if stated.get("guarantee") else "no privacy (epsilon = inf)"
+        assert str(old.guarantee) == promised
     with pytest.raises(ValueError, match="is damaged"):
-        agents.DPUCBVI.load(rewrite("forged.zip", guarantee={"epsilon": 0.0}))
-    with pytest.raises(ValueError, match=r"format 2.*format 4"):
+        agents.DPUCBVI.load(rewrite("forged.zip", origins={"": {"epsilon": 0.0}}))
+    with pytest.raises(ValueError, match=r"format 2.*format 5"):
         agents.DPUCBVI.load(rewrite("older.zip", format=2))
 
 

@@ -17,7 +17,7 @@ from stable_baselines3.common.logger import configure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from private_rl_gym import agents
-from private_rl_gym.experiments.names import AGENTS
+from private_rl_gym.lab.registry import AGENTS
 from private_rl_gym.wrappers import Boundary, JDPBillboard, LDPUserSide, SDPShuffler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
@@ -45,9 +45,9 @@ class Canary(gym.Wrapper):
 
 
 BOARDS = {
-    "jdp": lambda env, summed: JDPBillboard(env, 2.0, 1e-6, USERS, statistic=summed, batch_size=BATCH, seed=5),
-    "sdp": lambda env, _: SDPShuffler(env, 2.0, 1e-6, USERS, batch_size=BATCH, seed=5),
-    "ldp": lambda env, summed: LDPUserSide(env, 2.0, users=USERS, statistic=summed, batch_size=BATCH, seed=5),
+    "jdp": lambda env, summed: JDPBillboard(env, 2.0, 1e-6, users=USERS, statistic=summed, schedule=BATCH, rng=5),
+    "sdp": lambda env, _: SDPShuffler(env, 2.0, 1e-6, users=USERS, schedule=BATCH, rng=5),
+    "ldp": lambda env, summed: LDPUserSide(env, 2.0, users=USERS, statistic=summed, schedule=BATCH, rng=5),
 }
 
 
@@ -112,6 +112,7 @@ def artefacts(folder, printed, refused):
                     content = np.load(io.BytesIO(content), allow_pickle=False).tolist()
                 else:
                     content = {k: v for k, v in json.loads(content).items() if k != "board"}  # a name by chance
+                    content["origins"] = sorted(map(str, (content.get("origins") or {}).values()))  # so named, too
                 found[f"{path.name}/{name}"] = content
     files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("events.out")]
     assert {path.suffix for path in files} == {".csv", ".json", ".txt", ".zip"}  # and nothing was left out
@@ -144,10 +145,12 @@ def test_every_artefact_is_made_from_releases_alone(name, board, tmp_path, monke
 def test_an_agent_that_looks_behind_the_board_is_caught(leak, tmp_path, monkeypatch, capsys):
     class Leaky(agents.UCBVI):
         def progress(self):
-            return {"leak": float(self.board._batches.sums.sum() % 9973)} if leak == "logs" else {}
+            return {"leak": float(self.board._admission.bound.sums.closed_sums.sum() % 9973)} if leak == "logs" else {}
 
         def state(self):
-            return super().state() | ({"leak": self.board._batches.sums.copy()} if leak == "saves" else {})
+            return super().state() | (
+                {"leak": self.board._admission.bound.sums.closed_sums.copy()} if leak == "saves" else {}
+            )
 
     releases, first = run("", "jdp", tmp_path / "one", monkeypatch, capsys, agent=Leaky)
     _, second = run("", "jdp", tmp_path / "two", monkeypatch, capsys, releases, agent=Leaky)

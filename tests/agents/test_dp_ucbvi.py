@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from private_rl_gym.agents import DPUCBVI
-from private_rl_gym.agents.dp_ucbvi import practical_plan, theorem_plan
+from private_rl_gym.agents.tabular.dp_ucbvi import practical_plan, theorem_plan
 from private_rl_gym.planning.solve import Plan
 from private_rl_gym.wrappers import JDPBillboard
 from tests.strategies import seeds
@@ -104,7 +104,7 @@ def test_the_practical_plan_is_what_it_says(seed, scale, noise, unknown_below):
 
 def test_the_error_in_the_bonus_never_falls_where_that_of_releases_does(tmp_path):
     env = gym.make("PrivateRL/RiverSwim-v0", horizon=2, n_states=3)
-    board = JDPBillboard(env, 1.0, 0.0, 12, counting="binary-tree", noise="laplace", seed=0)
+    board = JDPBillboard(env, 1.0, 0.0, users=12, counting="binary-tree", noise="laplace", rng=0)
     agent = DPUCBVI("TabularPolicy", board, constants="theory", seed=0)
     stated, used = [], []
     while board.users_left:

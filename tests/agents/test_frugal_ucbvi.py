@@ -5,14 +5,16 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import FrugalUCBVI
-from private_rl_gym.agents.reported_model import PRIOR, Asked, Estimate, ReportedModel
+from private_rl_gym.agents.tabular.frugal_constants import PRIOR
+from private_rl_gym.agents.tabular.reported_model import Estimate, ReportedBatch, ReportedModel
 from private_rl_gym.envs import Garnet, TabularEnv, TabularModel
-from private_rl_gym.experiments.regret import learn_with_regret, stretches
+from private_rl_gym.lab.regret import learn_with_regret, stretches
 from private_rl_gym.privacy import NoiseSource
-from private_rl_gym.privacy.asks import Wanted
 from private_rl_gym.privacy.errors import NoError
-from private_rl_gym.privacy.reports import Reports
+from private_rl_gym.privacy.requests import Wanted
+from private_rl_gym.privacy.statistics.reports import Reports
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
+from tests.privacy.statistics.sums import collect
 
 H, S, A = 5, 3, 2
 
@@ -31,7 +33,7 @@ def turning_river():
 
 def learned(env, epsilon=1.0, users=20_000, seed=0, **options):
     """Share of the regret of never learning, and the agent."""
-    board = JDPBillboard(env, epsilon, 1e-6, users, seed=100 + seed)
+    board = JDPBillboard(env, epsilon, 1e-6, users=users, rng=100 + seed)
     board.unwrapped.reset(seed=seed)
     agent = FrugalUCBVI("TabularPolicy", board, seed=seed, **options)
     model = env.unwrapped.model
@@ -46,9 +48,37 @@ def learned(env, epsilon=1.0, users=20_000, seed=0, **options):
 def test_the_smallest_problems_are_learned_too(sizes, stationary):
     n_states, n_actions, horizon = sizes
     env = Garnet(n_states, n_actions, horizon, branching=min(2, n_states))
-    agent = FrugalUCBVI("TabularPolicy", OpenBillboard(env, 400), seed=0, stationary=stationary)
+    agent = FrugalUCBVI("TabularPolicy", OpenBillboard(env, users=400), seed=0, stationary=stationary)
     agent.learn(400 * horizon)
     assert env.model.value_of(agent.best_policy()) == pytest.approx(env.model.optimal_value(), abs=0.05)
+
+
+@pytest.mark.parametrize("kind", [OpenBillboard, LDPUserSide, JDPBillboard])
+def test_steps_may_differ_unless_the_board_or_the_agent_says_otherwise(kind, tmp_path):
+    """One default for boundaries, agents and commands."""
+
+    def board(**options):
+        budget = {OpenBillboard: {}, LDPUserSide: {"epsilon": 4.0}}.get(kind, {"epsilon": 4.0, "delta": 1e-6})
+        return kind(river(4), users=200, **budget, **options)
+
+    assert FrugalUCBVI("TabularPolicy", board()).board.statistic.name == "staged-reports"
+    for agent in (
+        FrugalUCBVI("TabularPolicy", board(stationary=True), seed=0),
+        FrugalUCBVI("TabularPolicy", board(), stationary=True, seed=0),
+    ):
+        assert agent.board.statistic.name == "reports"
+        agent.learn(100 * 4).save(tmp_path / "agent")
+        assert len(agent.model.levels) == 1
+        loaded = FrugalUCBVI.load(tmp_path / "agent")
+        assert loaded.stationary is agent.stationary
+        loaded.set_env(board(stationary=True))
+        assert loaded.board.statistic.name == "reports"
+    assert FrugalUCBVI("TabularPolicy", board(statistic="reports")).statistic == "reports"
+    around = JDPBillboard(LDPUserSide(river(4), 4.0, stationary=True), 1.0, 1e-6, users=200)
+    assert around.stationary
+    assert FrugalUCBVI("TabularPolicy", around).statistic == "reports"
+    with pytest.raises(ValueError, match="stationary=True pools"):
+        FrugalUCBVI("TabularPolicy", board(stationary=True), stationary=False)
 
 
 # Learning ------------------------------------------------------------------------------------------------------------
@@ -56,7 +86,7 @@ def test_the_smallest_problems_are_learned_too(sizes, stationary):
 
 @pytest.mark.slow
 def test_it_learns_at_epsilon_1():
-    share, agent = learned(river())
+    share, agent = learned(river(), stationary=True)
     assert share < 0.15
     assert len(agent.model.levels) == 1
 
@@ -65,19 +95,19 @@ def test_it_learns_at_epsilon_1():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_learns_at_epsilon_1_where_nobody_says_that_stages_are_alike(seed):
     """Measured: 0.04 to 0.11 over 50,000 users."""
-    share, agent = learned(river(), users=50_000, seed=seed, stationary=False)
+    share, agent = learned(river(), users=50_000, seed=seed)
     assert share < 0.2
     assert agent.model.alike
 
 
 def test_nobody_explores_for_users_who_never_come():
     """The last batch, of nearly a fifth of all users, runs one policy."""
-    board = OpenBillboard(river(10), 3_000, seed=1)
+    board = OpenBillboard(river(10), users=3_000, rng=1)
     board.unwrapped.reset(seed=2)
-    runs = list(stretches(FrugalUCBVI("TabularPolicy", board, seed=3), 3_000))
+    runs = list(stretches(FrugalUCBVI("TabularPolicy", board, seed=3, stationary=True), 3_000))
     assert runs[-1].stop == 3_000
-    assert runs[-1].stop - runs[-1].start >= 500
-    assert max(run.stop - run.start for run in runs[:8]) < 100
+    assert runs[-1].users >= 500
+    assert max(run.users for run in runs[:8]) < 100
 
 
 @pytest.mark.slow
@@ -85,15 +115,15 @@ def test_nobody_explores_for_users_who_never_come():
 def test_cells_that_stay_unknown_do_not_keep_everyone_exploring(seed):
     """Measured on FrozenLake, whose best value is a hundredth of the horizon: 0.18 to 0.31."""
     lake = gym.make("PrivateRL/FrozenLake-v0", horizon=20)
-    share, _ = learned(lake, epsilon=4.0, users=50_000, seed=seed)
+    share, _ = learned(lake, epsilon=4.0, users=50_000, seed=seed, stationary=True)
     assert share < 0.4
 
 
 @pytest.mark.slow
 def test_stages_that_differ_overrule_what_all_stages_say_together():
     """Measured: 0.09 to 0.17, and 0.64 to 0.89 where they are taken to be alike."""
-    told, _ = learned(turning_river(), 4.0, 50_000)
-    share, agent = learned(turning_river(), 4.0, 50_000, stationary=False)
+    told, _ = learned(turning_river(), 4.0, 50_000, stationary=True)
+    share, agent = learned(turning_river(), 4.0, 50_000)
     assert share < 0.25
     assert share < 0.5 * told
     assert not agent.model.alike
@@ -102,16 +132,17 @@ def test_stages_that_differ_overrule_what_all_stages_say_together():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda env: OpenBillboard(env, 600, statistic="staged-reports", seed=1),
-        lambda env: LDPUserSide(env, 4.0, users=600, statistic="staged-reports", seed=1),
+        lambda env: OpenBillboard(env, users=600, statistic="staged-reports", rng=1),
+        lambda env: LDPUserSide(env, 4.0, users=600, statistic="staged-reports", rng=1),
         pytest.param(
-            lambda env: SDPShuffler(env, 4.0, 1e-4, 600, statistic="staged-reports", seed=1), marks=pytest.mark.slow
+            lambda env: SDPShuffler(env, 4.0, 1e-4, users=600, statistic="staged-reports", rng=1),
+            marks=pytest.mark.slow,
         ),  # calibrates every size of a batch
     ],
 )
 def test_without_being_told_it_runs_on_every_board_and_continues_from_a_file(make, tmp_path):
     def started():
-        agent = FrugalUCBVI("TabularPolicy", make(river(4)), seed=2, stationary=False)
+        agent = FrugalUCBVI("TabularPolicy", make(river(4)), seed=2)
         agent.board.unwrapped.reset(seed=3)
         return agent.learn(400 * 4)
 
@@ -137,18 +168,18 @@ def random_model(rng, stages):
     return TabularModel(P, rng.random((stages, S, A)), np.ones(S) / S, H)
 
 
-def asked(model, statistic, ask, users, seed):
+def asked(model, statistic, request, users, seed):
     """The exact release of a batch in which half of the users run each of two policies."""
     rng, runs = np.random.default_rng(seed), []
-    sums = np.zeros(statistic.cells + statistic.tallies, dtype=np.int64)
+    sums = np.zeros(statistic.cells, dtype=np.int64)
     for action in range(A):
         runs.append((np.full((H, S), action), users // A))
         people = model.rollout(runs[-1][0], model.draw_users(rng, users // A))
-        statistic.collect(people, sums, NoiseSource(seed), ask)
-    families = statistic.sums(sums[: statistic.cells].astype(float), users)
+        collect(statistic, people, sums, NoiseSource(seed), request)
+    families = statistic.sums(sums.astype(float))
     exact = dict.fromkeys(families, NoError())
     release = statistic.release(families, version=1, users=users, errors=exact, events=1, absorbing=None)
-    return Asked(release, 0.0, runs, ask)
+    return ReportedBatch(release, 0.0, runs, request)
 
 
 EVERY_STEP = Wanted(np.ones((S, A), dtype=bool), starts=0.1, most=H, by_stage=True)

@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import configure
 
 from private_rl_gym import agents, make_private
 from private_rl_gym.agents import DPPPO, DPUCBVI, UCBVI, DPPolicyGradient, FrugalUCBVI, PrivateLinOptVI
-from private_rl_gym.experiments.names import AGENTS
+from private_rl_gym.lab.registry import AGENTS
 from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, OpenBillboard
 
 H = 6
@@ -25,12 +25,12 @@ def river(**options):
 
 def jdp(env=None, **options):
     return JDPBillboard(
-        river() if env is None else env, **{"epsilon": 4.0, "delta": 1e-6, "users": 200, "batch_size": 20, **options}
+        river() if env is None else env, **{"epsilon": 4.0, "delta": 1e-6, "users": 200, "schedule": 20, **options}
     )
 
 
 def cart():
-    return JDPBillboard(gym.make("CartPole-v1", max_episode_steps=20), 8.0, 1e-6, 400)
+    return JDPBillboard(gym.make("CartPole-v1", max_episode_steps=20), 8.0, 1e-6, users=400)
 
 
 def make(name):
@@ -52,7 +52,7 @@ def test_an_agent_says_what_it_is(name):
 
 
 def test_the_text_of_an_agent_names_the_promise_that_it_learns_under():
-    agent = DPUCBVI("TabularPolicy", jdp(seed=3)).learn(20 * H)
+    agent = DPUCBVI("TabularPolicy", jdp(rng=3)).learn(20 * H)
     assert "(4.0, 1e-06)-JDP" in repr(agent)
     assert "seeded noise" in repr(agent)
     assert "20 users have come, 180 may come" in repr(agent)
@@ -72,7 +72,7 @@ def test_parameters_are_those_of_the_policy_that_predict_plays(name):
 
 
 def test_a_planner_plays_given_parameters_until_the_next_release():
-    agent = DPUCBVI("TabularPolicy", jdp(batch_size=100), seed=0)
+    agent = DPUCBVI("TabularPolicy", jdp(schedule=100), seed=0)
     left = np.zeros((H, 6), dtype=np.int64)
     agent.learn(100 * H)
     planned = agent.get_parameters()["policy"]["table"]
@@ -148,7 +148,7 @@ def test_a_network_learns_from_given_parameters_on(kind, tmp_path):
 def seeded(*, users=0, noise=0, own=0):
     env = river()
     env.reset(seed=users)
-    agent = agents.PSRL("TabularPolicy", jdp(env, seed=noise), seed=own)
+    agent = agents.PSRL("TabularPolicy", jdp(env, rng=noise), seed=own)
     return agent.learn(100 * H)
 
 
@@ -182,7 +182,7 @@ def logged(agent, folder, users):
 
 
 def test_logs_have_the_promise_and_the_users_left(tmp_path):
-    found = logged(DPUCBVI("TabularPolicy", jdp(batch_size=50, seed=1)), tmp_path, 150)
+    found = logged(DPUCBVI("TabularPolicy", jdp(schedule=50, rng=1)), tmp_path, 150)
     assert found["privacy/epsilon"] == [4.0] * 3
     assert found["privacy/delta"] == pytest.approx([1e-6] * 3)
     assert found["privacy/users_left"] == [150.0, 100.0, 50.0]

@@ -18,7 +18,7 @@ def hard(**options):
 
 
 def local(epsilon, users, **options):
-    return LDPUserSide(hard(**options), epsilon, 0.01, users, statistic="linear", seed=1)
+    return LDPUserSide(hard(**options), epsilon, 0.01, users=users, statistic="linear", rng=1)
 
 
 def test_the_bonus_is_the_papers():
@@ -29,13 +29,13 @@ def test_the_bonus_is_the_papers():
     np.testing.assert_allclose(regression.width, growth * np.arange(6, 0, -1) ** 1.5)
     noise = agent.board.release.noise_norm("gram_p", agent.beta / (24.0 * agent.board.release.releases))
     np.testing.assert_allclose(regression.shift, 1 + 2 * noise)
-    free = LDPUCRLVTR("TabularPolicy", OpenBillboard(hard(), 50, statistic="linear"), seed=0).learn(40 * 6)
+    free = LDPUCRLVTR("TabularPolicy", OpenBillboard(hard(), users=50, statistic="linear"), seed=0).learn(40 * 6)
     np.testing.assert_allclose(free.regressions(free.board.release)[0].width[0], growth * math.sqrt(0.5) * 6**1.5)
 
 
 def test_values_are_optimistic_with_the_papers_bonus():
     env = hard(gap=0.015)
-    board = LDPUserSide(env, 1.0, 0.01, 200, statistic="linear", seed=1)
+    board = LDPUserSide(env, 1.0, 0.01, users=200, statistic="linear", rng=1)
     agent = LDPUCRLVTR("TabularPolicy", board, seed=0).learn(200 * 6)
     _ = agent.policy
     assert agent._plan.v[0, 0] >= env.unwrapped.model.optimal_value()

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from private_rl_gym import agents
 from private_rl_gym.agents import OPPO, UCRLVTR, PrivateLinOptPO, PrivateLinOptVI
-from private_rl_gym.experiments.oracle import RegretCallback
-from private_rl_gym.experiments.regret import learn_with_regret
+from private_rl_gym.lab.regret import RegretCallback, learn_with_regret
 from private_rl_gym.planning import LinearFeatures, Policy
 from private_rl_gym.planning.linear import Regression, linear_induction
-from private_rl_gym.privacy.linear_release import GRID
-from private_rl_gym.privacy.moments import LinearMoments
+from private_rl_gym.privacy.release import GRID
+from private_rl_gym.privacy.statistics.moments import LinearMoments
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
 BETA = 0.3  # 3 alpha
@@ -30,17 +29,17 @@ def mixture(seed=0, **arguments):
 
 def open_board(env, users, batch, epsilon, seed):
     del epsilon, seed
-    return OpenBillboard(env, users, statistic="linear", batch_size=batch)
+    return OpenBillboard(env, users=users, statistic="linear", schedule=batch)
 
 
 def jdp(env, users, batch, epsilon, seed, delta=1e-6, **options):
     counting = "matrix-factorization" if delta else "k-ary-tree"
-    options = {"statistic": "linear", "batch_size": batch, "seed": seed, "counting": counting, **options}
-    return JDPBillboard(env, epsilon, delta, users, **options)
+    options = {"statistic": "linear", "schedule": batch, "rng": seed, "counting": counting, **options}
+    return JDPBillboard(env, epsilon, delta, users=users, **options)
 
 
 def ldp(env, users, batch, epsilon, seed):
-    return LDPUserSide(env, epsilon, 1e-6, users, statistic="linear", batch_size=batch, seed=seed)
+    return LDPUserSide(env, epsilon, 1e-6, users=users, statistic="linear", schedule=batch, rng=seed)
 
 
 BOARDS = {
@@ -185,11 +184,11 @@ def test_value_iteration_is_algorithm_1(name, constants):
         policy, release = agent.policy, agent.board.release
         Q, V = by_hand(release, None, agent.beta, constants)
         np.testing.assert_allclose(agent.q, Q, atol=1e-6)
-        np.testing.assert_allclose(agent.ask.values, V, atol=1e-6)
+        np.testing.assert_allclose(agent.request.values, V, atol=1e-6)
         taken = np.take_along_axis(Q, policy.table[..., None], axis=2)[..., 0]
         np.testing.assert_allclose(taken, Q.max(axis=2), atol=1e-6)
         agent.learn(4 * 10_000, reset_num_timesteps=False)
-        np.testing.assert_array_equal(agent.board.ask.values, agent.ask.values)
+        np.testing.assert_array_equal(agent.board.request.values, agent.request.values)
     assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5  # most are not merely the ceiling
 
 
@@ -208,7 +207,7 @@ def test_policy_optimisation_is_algorithm_2(name, constants):
         Q, V = by_hand(release, pi, agent.beta, constants)
         np.testing.assert_allclose(policy.table, pi, atol=1e-7)
         np.testing.assert_allclose(agent.q, Q, atol=1e-6)
-        np.testing.assert_allclose(agent.ask.values, V, atol=1e-6)
+        np.testing.assert_allclose(agent.request.values, V, atol=1e-6)
         agent.learn(4 * 10_000, reset_num_timesteps=False)
         logits = logits + eta * Q
     assert (np.arange(4, 0, -1)[:, None, None] - 0.01 > Q).mean() > 0.5
@@ -244,6 +243,19 @@ def confidence(agent, exact):
     return sets, regular, ratio
 
 
+class Exactly:
+    """An auditor that sums the exact moments of users, in answer to the board's request."""
+
+    def __init__(self, board, statistic, sums):
+        self.board, self.statistic, self.sums = board, statistic, sums
+
+    def left(self, users, count):
+        self.statistic.encode(users, self.sums, self.board.request)
+
+    def reported(self, vector):
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("kind", [PrivateLinOptVI, PrivateLinOptPO])
@@ -261,14 +273,7 @@ def test_confidence_sets_hold_the_truth_and_noise_is_as_regular_as_claimed(board
         )
         statistic = LinearMoments(env.unwrapped.mixture.features, 4)
         sums, sets, regular = np.zeros(statistic.cells, dtype=np.int64), True, True
-        original = agent.board.statistic.collect
-
-        def collect(users, into, source=None, ask=None, *, original=original, statistic=statistic, sums=sums):
-            statistic.collect(users, sums)
-            original(users, into, source)
-
-        inner = agent.board.statistic
-        inner.collect = collect
+        agent.board.audit.observe(Exactly(agent.board, statistic, sums))
         for _ in range(40):
             agent.board.serve(agent.policy, 50, rng=agent.rng)
             one, two, ratio = confidence(agent, statistic.sums(sums * statistic.grid))
@@ -313,7 +318,7 @@ def test_values_are_optimistic_at_theory_constants(board):
 def test_around_exact_moments_a_private_agent_is_its_parent(private, parent, constants):
     """Number for number, after every user."""
     pair = [
-        kind("TabularPolicy", OpenBillboard(mixture(), 300, statistic="linear"), constants=constants, seed=0)
+        kind("TabularPolicy", OpenBillboard(mixture(), users=300, statistic="linear"), constants=constants, seed=0)
         for kind in (private, parent)
     ]
     for _ in range(20):
@@ -321,7 +326,7 @@ def test_around_exact_moments_a_private_agent_is_its_parent(private, parent, con
             agent.learn(6 * 5, reset_num_timesteps=False)
         np.testing.assert_array_equal(pair[0].policy.table, pair[1].policy.table)
         np.testing.assert_array_equal(pair[0].q, pair[1].q)
-        np.testing.assert_array_equal(pair[0].ask.values, pair[1].ask.values)
+        np.testing.assert_array_equal(pair[0].request.values, pair[1].request.values)
 
 
 @pytest.mark.slow
@@ -354,7 +359,7 @@ def test_regret_does_not_grow_with_the_number_of_states():
 
     linear, tabular = (PrivateLinOptVI, PrivateLinOptPO), agents.DPUCBVI
     found = {(k.__name__, S): lost(k, S, 5) for k in linear for S in (50, 1_000)}
-    found |= {("DPUCBVI", S): lost(tabular, S, 5, batch_size=500) for S in (5, 20, 50)}
+    found |= {("DPUCBVI", S): lost(tabular, S, 5, schedule=500) for S in (5, 20, 50)}
     print({key: round(value) for key, value in found.items()})
     for name in ("PrivateLinOptVI", "PrivateLinOptPO"):
         assert found[name, 1_000] <= 1.5 * found[name, 50]
@@ -369,7 +374,7 @@ def test_linear_learners_swim_the_very_river_that_counts_hardly_learn():
     for kind, most in ((PrivateLinOptVI, 0.1), (PrivateLinOptPO, 0.5)):
         env = gym.make("PrivateRL/RiverSwimMixture-v0")
         env.unwrapped.reset(seed=0)
-        board = JDPBillboard(env, 10.0, 1e-6, 20_000, statistic="linear", batch_size=100, seed=0)
+        board = JDPBillboard(env, 10.0, 1e-6, users=20_000, statistic="linear", schedule=100, rng=0)
         assert gaps(kind("TabularPolicy", board, seed=0), 20_000).sum() < most * never
 
 
@@ -385,7 +390,7 @@ def test_regret_by_groups_is_regret_user_by_user(kind):
 def test_policy_optimisation_survives_a_hundred_thousand_steps():
     """At a step far above the theory's: the policy stays a distribution, and its logarithms finite."""
     env = mixture(n_states=3, n_actions=3, horizon=2, d=2)
-    agent = PrivateLinOptPO("TabularPolicy", OpenBillboard(env, 100_000, statistic="linear"), eta=50.0, seed=0)
+    agent = PrivateLinOptPO("TabularPolicy", OpenBillboard(env, users=100_000, statistic="linear"), eta=50.0, seed=0)
     for _ in range(100):
         agent.learn(2 * 1_000, reset_num_timesteps=False)
         table = agent.policy.table
@@ -422,7 +427,7 @@ def test_a_model_outside_the_class_degrades_and_does_not_crash(kind):
 def test_the_tabular_embedding_learns_a_small_problem():
     """And waits where episodes wait that ended early: FrozenLake of four fields, padded, a feature for each move."""
     lake = gym.make("FrozenLake-v1", desc=["SF", "HG"], is_slippery=False)
-    board = OpenBillboard(lake, 500, statistic=LinearFeatures.tabular(5, 4), horizon=3)
+    board = OpenBillboard(lake, users=500, statistic=LinearFeatures.tabular(5, 4), horizon=3)
     agent = UCRLVTR("TabularPolicy", board, seed=0).learn(500 * 3)
     assert agent.policy.table[0, 0] == 2  # right
     assert agent.policy.table[1, 1] == 1  # down, to the goal
@@ -432,27 +437,27 @@ def test_the_tabular_embedding_learns_a_small_problem():
 def test_rows_above_a_stated_bound_are_counted_in_public():
     features = mixture().unwrapped.mixture.features
     for bound, expected in ((10.0, False), (0.2, True)):
-        board = OpenBillboard(mixture(), 50, statistic=features.bounded(bound))
+        board = OpenBillboard(mixture(), users=50, statistic=features.bounded(bound))
         agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(6 * 50)
         assert (agent.progress()["plan/scaled_rows"] > 0) == expected
         assert agent.progress()["plan/raised_shifts"] == 0
 
 
 def test_values_come_with_the_policy_and_stay_with_a_saved_agent(tmp_path):
-    board = OpenBillboard(mixture(), 200, statistic="linear")
+    board = OpenBillboard(mixture(), users=200, statistic="linear")
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(6 * 50)
     _ = agent.policy
-    values = agent.ask.values
+    values = agent.request.values
     assert values.shape == (7, 20)
     assert (values[-1] == 0).all()
     assert (values <= np.arange(6, -1, -1)[:, None]).all()
     agent.save(tmp_path / "agent")
     again = PrivateLinOptVI.load(tmp_path / "agent")
-    np.testing.assert_array_equal(again.ask.values, values)
+    np.testing.assert_array_equal(again.request.values, values)
     np.testing.assert_array_equal(again.q, agent.q)
     np.testing.assert_array_equal(PrivateLinOptVI.load(tmp_path / "agent", env=board).q, agent.q)
-    elsewhere = PrivateLinOptVI.load(tmp_path / "agent", env=OpenBillboard(mixture(), 200, statistic="linear"))
-    np.testing.assert_array_equal(elsewhere.ask.values, values)
+    elsewhere = PrivateLinOptVI.load(tmp_path / "agent", env=OpenBillboard(mixture(), users=200, statistic="linear"))
+    np.testing.assert_array_equal(elsewhere.request.values, values)
     with pytest.raises(ValueError, match="another board"):
         _ = elsewhere.q
     assert isinstance(again.policy, Policy)
@@ -460,7 +465,7 @@ def test_values_come_with_the_policy_and_stay_with_a_saved_agent(tmp_path):
 
 def test_users_who_come_by_reset_are_sent_the_values_of_the_plan():
     """Found in review: they told of rewards alone, and nobody noticed."""
-    board = OpenBillboard(mixture(), 200, statistic="linear")
+    board = OpenBillboard(mixture(), users=200, statistic="linear")
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0)
     for _ in range(5):
         state, episode_start = None, np.ones(1, dtype=bool)
@@ -471,8 +476,8 @@ def test_users_who_come_by_reset_are_sent_the_values_of_the_plan():
             episode_start = np.zeros(1, dtype=bool)
     assert np.trace(board.release.gram_p[0]) > 0
     _ = agent.policy  # plans, and so sends
-    values = agent.ask.values
-    np.testing.assert_array_equal(board.ask.values, values)
+    values = agent.request.values
+    np.testing.assert_array_equal(board.request.values, values)
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -492,7 +497,7 @@ def test_one_step_problems_have_no_transitions_to_learn(board, kind, constants, 
 
 def test_learning_needs_no_array_of_states_times_states():
     """10,000 states: a release has 168 numbers, and planning takes what the features take."""
-    board = JDPBillboard(mixture(n_states=10_000), 10.0, 1e-6, 400, statistic="linear", batch_size=100)
+    board = JDPBillboard(mixture(n_states=10_000), 10.0, 1e-6, users=400, statistic="linear", schedule=100)
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0).learn(6 * 400)
     assert sum(array.size for array in board.release.sums().values()) == 6 * (16 + 4 + 16 + 4)
     assert agent.policy.n_states == 10_000

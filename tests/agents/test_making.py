@@ -69,7 +69,7 @@ def test_a_private_agent_that_has_learned_is_loaded_around_a_board(tmp_path):
     loaded = agents.DPPPO.load(tmp_path / "agent")
     with pytest.warns(UserWarning, match=r"This DPPPO has learned for 2,400 steps.*DPPPO\.load\(path, JDPBillboard"):
         make_private(loaded, cart(), epsilon=1.0, users=60)
-    on = agents.DPPPO.load(tmp_path / "agent", JDPBillboard(cart(), 1.0, 1e-6, 60))
+    on = agents.DPPPO.load(tmp_path / "agent", JDPBillboard(cart(), 1.0, 1e-6, users=60))
     assert (on.best_policy().parameters == first.best_policy().parameters).all()
 
 
@@ -97,14 +97,15 @@ def test_a_public_scale_lies_inside_the_board():
 
 
 def test_a_delta_that_would_let_somebody_be_published_is_said():
-    with pytest.warns(UserWarning, match=r"delta is above 1 / 60 users: publishing.*It is 0\.5: take 1e-6") as said:
+    with pytest.warns(UserWarning, match=r"delta is above 1 / 60 users, which.*It is 0\.5: take 1e-6") as said:
         make_private(PPO, cart(), epsilon=2.0, delta=0.5, users=60)
     assert said[0].filename == __file__
 
 
 def test_counting_agents_are_made_private_too():
-    agent = make_private(agents.FrugalUCBVI, "PrivateRL/RiverSwim-v0", epsilon=2.0, users=60)
-    assert agent.board.statistic.name == "reports"
+    for options, statistic in (({}, "staged-reports"), ({"stationary": True}, "reports")):
+        agent = make_private(agents.FrugalUCBVI, "PrivateRL/RiverSwim-v0", epsilon=2.0, users=60, **options)
+        assert agent.board.statistic.name == statistic
 
 
 class NegGrid(gym.Env):
@@ -124,14 +125,14 @@ class NegGrid(gym.Env):
 
 def test_options_of_the_boundary_reach_it():
     env = gym.wrappers.TimeLimit(NegGrid(), 5)
-    options = {"reward_range": (-2, 0), "visits": 2, "stationary": False, "batch_size": 20, "seed": 3}
+    options = {"reward_range": (-2, 0), "visits": 2, "stationary": False, "schedule": 20, "seed": 3}
     agent = make_private(agents.FrugalUCBVI, env, epsilon=4.0, users=400, **options).learn(400 * 5)
     assert agent.board.users_left == 0
     assert agent.guarantee.visits == 2
     assert not agent.guarantee.seeded  # the seed is the agent's
     assert (agent.stationary, agent.seed, agent.board.batch_size) == (False, 3, 20)
     assert make_private(agents.DPPPO, cart(), epsilon=4.0, users=400, batch_size=20).batch_size == 20
-    assert make_private(agents.DPUCBVI, env, epsilon=4.0, users=400, batch_size=20, reward_range=(-2, 0)).learn(400 * 5)
+    assert make_private(agents.DPUCBVI, env, epsilon=4.0, users=400, schedule=20, reward_range=(-2, 0)).learn(400 * 5)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +142,11 @@ def test_options_of_the_boundary_reach_it():
         ("device", "device is no argument of DPPPO.*by compiled code on the processor"),
         ("n_steps", "batch_size is the number of users in a batch"),
         ("policy", r"policy_kwargs=\{'net_arch': \[32\]\}"),
-        ("target_kl", "each user is in one batch, and her episode is used once"),
+        ("target_kl", "each user is in one batch, and their episode is used once"),
         ("max_grad_norm", "Its counterpart is clip"),
         ("learning_rat", r"Did you mean learning_rate\?"),
         ("reward_ranges", r"Did you mean reward_range\?"),
-        ("wholly_unknown", r"It takes learning_rate, .*, and JDPBillboard statistic, .*reward_range\.$"),
+        ("wholly_unknown", r"It takes beta, learning_rate, .*, and JDPBillboard counting, .*reward_range, rng\.$"),
     ],
 )
 def test_an_unknown_argument_is_refused_with_the_reason_or_the_nearest(option, sentence):
@@ -156,7 +157,7 @@ def test_an_unknown_argument_is_refused_with_the_reason_or_the_nearest(option, s
 def test_every_reason_is_about_an_argument_of_theirs_that_is_missing_here():
     from stable_baselines3.common.env_util import make_vec_env
 
-    from private_rl_gym.agents.making import ABSENT
+    from private_rl_gym.agents.make_private import ABSENT
 
     theirs = {name for kind in (PPO, A2C, DQN, make_vec_env) for name in inspect.signature(kind).parameters}
     assert set(ABSENT) <= theirs

@@ -34,7 +34,7 @@ class Planner:
 
 
 def test_it_learns_to_swim_from_releases_alone():
-    board = JDPBillboard(river(), 8.0, 1e-6, users=20_000, batch_size=500, seed=1)
+    board = JDPBillboard(river(), 8.0, 1e-6, users=20_000, schedule=500, rng=1)
     board.unwrapped.reset(seed=2)
     loop = ModelLoop(Planner, board, timesteps=7, rounds=8, seed=3).learn(20_000)
     model = board.unwrapped.model
@@ -45,7 +45,7 @@ def test_it_learns_to_swim_from_releases_alone():
 
 def test_optimism_finds_what_the_mean_does_not():
     def value(belief):
-        board = OpenBillboard(river(), 2_000, batch_size=50)
+        board = OpenBillboard(river(), users=2_000, schedule=50)
         board.unwrapped.reset(seed=2)
         loop = ModelLoop(Planner, board, timesteps=1, rounds=10, belief=belief, seed=3).learn(2_000)
         return board.unwrapped.model.value_of(loop.policy)
@@ -57,7 +57,7 @@ def test_optimism_finds_what_the_mean_does_not():
 
 def test_pooled_counts_make_a_model_where_the_start_is_known():
     env = gym.make("PrivateRL/RiverSwim-v0", horizon=8, n_states=4)  # the stage is not observed
-    board = LDPUserSide(env, 8.0, users=20_000, batch_size=1_000, stationary=True, seed=1)
+    board = LDPUserSide(env, 8.0, users=20_000, schedule=1_000, stationary=True, rng=1)
     board.unwrapped.reset(seed=2)
     with pytest.raises(ValueError, match="start="):
         ModelLoop(Planner, board, timesteps=1, rounds=4, seed=3)
@@ -74,7 +74,7 @@ class Once(Planner):
 
 
 def test_a_learner_that_cannot_change_its_environment_is_made_anew():
-    board = OpenBillboard(river(), 100, batch_size=10)
+    board = OpenBillboard(river(), users=100, schedule=10)
     loop = ModelLoop(Once, board, timesteps=1, rounds=3, seed=0)
     loop.learn(30)
     assert len(loop.learner.trained) == 1
@@ -97,7 +97,7 @@ def test_models_side_by_side_and_a_longer_training_at_the_end():
     learners = []
 
     def learned():
-        board = OpenBillboard(river(), 400, batch_size=20)
+        board = OpenBillboard(river(), users=400, schedule=20)
         board.unwrapped.reset(seed=2)
         made = lambda env: learners.append(Side(env)) or learners[-1]  # noqa: E731
         loop = ModelLoop(made, board, timesteps=1, last=9, rounds=3, belief="sampled", n_envs=4, seed=3)
@@ -121,14 +121,14 @@ def test_models_side_by_side_and_a_longer_training_at_the_end():
 )
 def test_what_makes_no_sense_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        ModelLoop(Planner, OpenBillboard(river(), 10), **options)
+        ModelLoop(Planner, OpenBillboard(river(), users=10), **options)
 
 
 # Models --------------------------------------------------------------------------------------------------------------
 
 
 def models(belief, users, **options):
-    board = OpenBillboard(river(), users, batch_size=users)
+    board = OpenBillboard(river(), users=users, schedule=users)
     board.unwrapped.reset(seed=1)
     board.serve(np.full((4, 2), 0.5), users, rng=np.random.default_rng(0))
     return board.private_model(belief=belief, **options).model
@@ -146,7 +146,7 @@ def test_a_pessimistic_model_pays_next_to_nothing_where_noise_alone_does():
     nowhere = river().unwrapped.model.rewards[0] == 0.0
     paid = dict.fromkeys(("mean", "pessimistic"), 0.0)
     for seed in range(5):
-        board = JDPBillboard(river(), 2.0, 1e-6, users=1_000, batch_size=1_000, stationary=True, seed=seed)
+        board = JDPBillboard(river(), 2.0, 1e-6, users=1_000, schedule=1_000, stationary=True, rng=seed)
         board.unwrapped.reset(seed=seed)
         board.serve(np.full((8, 4, 2), 0.5), 1_000, rng=np.random.default_rng(seed))
         for belief in paid:
@@ -160,7 +160,7 @@ def test_without_noise_pessimism_is_the_mean():
 
 
 def test_the_last_training_is_on_the_pessimistic_model():
-    board = JDPBillboard(river(), 2.0, 1e-6, users=900, batch_size=100, seed=1)
+    board = JDPBillboard(river(), 2.0, 1e-6, users=900, schedule=100, rng=1)
     board.unwrapped.reset(seed=2)
     loop = ModelLoop(Planner, board, timesteps=1, rounds=3, seed=3).learn(900)
     trained, pessimistic, mean = (
@@ -198,7 +198,7 @@ def test_learners_of_stable_baselines3_learn_in_it(name):
     import stable_baselines3
 
     options = {"PPO": {"n_steps": 512, "learning_rate": 3e-3, "ent_coef": 0.01}, "DQN": {"learning_rate": 3e-3}}[name]
-    board = JDPBillboard(river(), 8.0, 1e-6, users=10_000, batch_size=500, seed=1)
+    board = JDPBillboard(river(), 8.0, 1e-6, users=10_000, schedule=500, rng=1)
     board.unwrapped.reset(seed=2)
     make = getattr(stable_baselines3, name)
     loop = ModelLoop(

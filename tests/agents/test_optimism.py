@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym import agents
-from private_rl_gym.agents.private_ucbvi import hoeffding_bonus
+from private_rl_gym.agents.tabular.private_ucbvi import hoeffding_bonus
 from private_rl_gym.planning.hoeffding import optimistic_evaluation, optimistic_plan
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
@@ -20,9 +20,9 @@ PROBLEMS = [
 ]
 # So many users that values fall below what is possible: a bound that says nothing would hold for nothing.
 BOARDS = {
-    "open": lambda env: OpenBillboard(env, 1_000_000, batch_size=100_000),
-    "jdp": lambda env: JDPBillboard(env, 100.0, 1e-6, 1_000_000, batch_size=100_000),
-    "ldp": lambda env: LDPUserSide(env, 1e4, 1e-6, 50_000, randomizer="gaussian", batch_size=10_000),
+    "open": lambda env: OpenBillboard(env, users=1_000_000, schedule=100_000),
+    "jdp": lambda env: JDPBillboard(env, 100.0, 1e-6, users=1_000_000, schedule=100_000),
+    "ldp": lambda env: LDPUserSide(env, 1e4, 1e-6, users=50_000, randomizer="gaussian", schedule=10_000),
 }
 CASES = [
     *(
@@ -93,7 +93,7 @@ def test_a_bonus_that_is_too_small_is_caught():
     for number, (id, arguments) in enumerate(PROBLEMS):
         env = gym.make(id, **arguments)
         env.unwrapped.reset(seed=number)
-        agent = agents.UCBVI("TabularPolicy", OpenBillboard(env, 300), bonus_scale=1e-6, seed=number)
+        agent = agents.UCBVI("TabularPolicy", OpenBillboard(env, users=300), bonus_scale=1e-6, seed=number)
         agent.learn(300 * agent.horizon)
         q, truth, _ = values(agent, env.unwrapped.model)
         failures += bool((q < truth - 1e-9).any())

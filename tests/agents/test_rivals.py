@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import DPAPVI, DPSE, DPUCBVI, LDPOBI
-from private_rl_gym.agents.dp_apvi import apvi_plan
+from private_rl_gym.agents.offline.dp_apvi import apvi_plan
 from private_rl_gym.planning.policy import Policy
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard
 
@@ -30,7 +30,7 @@ def test_ldp_obi_learns_from_every_randomizer(randomizer):
     """At a large epsilon it loses less than a third of what random actions lose, by any of them."""
     env = garnet()
     env.reset(seed=0)
-    board = LDPUserSide(env, 1e4, 1e-6, 3_000, randomizer=randomizer, batch_size=300, seed=1)
+    board = LDPUserSide(env, 1e4, 1e-6, users=3_000, randomizer=randomizer, schedule=300, rng=1)
     agent = LDPOBI("TabularPolicy", board, seed=0).learn(3_000 * 4)
     model = env.unwrapped.model
     blind = model.value_of(Policy(np.full((4, 4, 2), 0.5), 2))
@@ -38,7 +38,7 @@ def test_ldp_obi_learns_from_every_randomizer(randomizer):
 
 
 def test_denominators_are_raised_by_more_than_the_noise():
-    board = LDPUserSide(garnet(), 1e4, 1e-6, 2_000, randomizer="gaussian", batch_size=1_000, seed=1)
+    board = LDPUserSide(garnet(), 1e4, 1e-6, users=2_000, randomizer="gaussian", schedule=1_000, rng=1)
     slight, strong = (LDPOBI("TabularPolicy", board, alpha=alpha, constants="theory") for alpha in (1.5, 3.0))
     board.serve(slight.policy, 1_000)
     release = board.release
@@ -59,7 +59,7 @@ def test_denominators_that_are_not_raised_are_refused(alpha):
 
 
 def test_every_epoch_pulls_the_arms_that_are_left_equally_often_and_the_best_stays():
-    board = JDPBillboard(bandit(), 1.0, 0.0, 20_000, batch_size=20_000, seed=0)
+    board = JDPBillboard(bandit(), 1.0, 0.0, users=20_000, schedule=20_000, rng=0)
     agent = DPSE("TabularPolicy", board, seed=0)
     left = []
     while not agent.finished:
@@ -80,7 +80,7 @@ def test_theory_keeps_the_best_arm():
     """In at least 1 - beta of runs: at beta = 0.1 seven failures in 20 have probability below 0.003. In fact none."""
     failures = 0
     for seed in range(20):
-        board = JDPBillboard(bandit(seed), 1.0, 0.0, 60_000, batch_size=60_000, seed=seed)
+        board = JDPBillboard(bandit(seed), 1.0, 0.0, users=60_000, schedule=60_000, rng=seed)
         agent = DPSE("TabularPolicy", board, constants="theory", beta=0.1, seed=seed).learn(60_000)
         failures += 2 not in agent.active
     assert failures <= 6
@@ -90,7 +90,7 @@ def test_widths_that_are_too_small_lose_the_best_arm():
     """The same check fails for widths that forget the noise: with a hundredth of them, more often than not."""
     failures = 0
     for seed in range(12):
-        board = JDPBillboard(bandit(seed), 0.02, 0.0, 4_000, batch_size=4_000, seed=seed)
+        board = JDPBillboard(bandit(seed), 0.02, 0.0, users=4_000, schedule=4_000, rng=seed)
         agent = DPSE("TabularPolicy", board, width_scale=0.01, seed=seed).learn(4_000)
         failures += 2 not in agent.active
     assert failures > 4
@@ -98,7 +98,7 @@ def test_widths_that_are_too_small_lose_the_best_arm():
 
 def test_dp_se_says_when_too_few_users_come():
     with pytest.warns(UserWarning, match="20 users are coming.*nothing will be learned"):
-        DPSE("TabularPolicy", JDPBillboard(bandit(), 1.0, 0.0, 20))
+        DPSE("TabularPolicy", JDPBillboard(bandit(), 1.0, 0.0, users=20))
 
 
 def test_on_longer_episodes_it_finds_the_best_constant_action():
@@ -106,14 +106,14 @@ def test_on_longer_episodes_it_finds_the_best_constant_action():
     env.reset(seed=0)
     model = env.unwrapped.model
     worth = [model.value_of(Policy(np.full((20, 3), a), 2)) for a in (0, 1)]
-    agent = DPSE("TabularPolicy", OpenBillboard(env, 2_000), seed=0).learn(2_000 * 20)
+    agent = DPSE("TabularPolicy", OpenBillboard(env, users=2_000), seed=0).learn(2_000 * 20)
     assert agent.best_policy().action(0, 0) == int(np.argmax(worth))
 
 
 def test_what_ended_episodes_earn_while_they_wait_counts():
     """The lake with a cost of a step: who falls in early waits at nothing, which is mapped to more than the cost."""
     env = gym.make("FrozenLake-v1", is_slippery=False, max_episode_steps=6)
-    board = OpenBillboard(env, 400, horizon=6, reward_range=(-1.0, 1.0), batch_size=400)
+    board = OpenBillboard(env, users=400, horizon=6, reward_range=(-1.0, 1.0), schedule=400)
     agent = DPSE("TabularPolicy", board, width_scale=0.01, seed=0)
     board.serve(agent.policy, 400)
     found = agent._returns(board.release.with_certain_rows(), 400)
@@ -159,9 +159,9 @@ def offline(constants, epsilon, users, seed=0):
     env = garnet(instance_seed=seed)
     env.reset(seed=seed)
     if epsilon is None:
-        board = OpenBillboard(env, users, batch_size=users)
+        board = OpenBillboard(env, users=users, schedule=users)
     else:
-        board = JDPBillboard(env, epsilon, 1e-6, users, batch_size=users, seed=seed)
+        board = JDPBillboard(env, epsilon, 1e-6, users=users, schedule=users, rng=seed)
     board.serve(np.full((4, 4, 2), 0.5), users, rng=np.random.default_rng(seed))  # the habit: actions at random
     return env.unwrapped.model, DPAPVI("TabularPolicy", board, constants=constants, seed=0).learn_offline()
 
@@ -181,7 +181,7 @@ def test_pessimism_without_a_penalty_is_caught():
     for seed in range(5):
         env = garnet(instance_seed=seed)
         env.reset(seed=seed)
-        board = OpenBillboard(env, 30, batch_size=30)
+        board = OpenBillboard(env, users=30, schedule=30)
         board.serve(np.full((4, 4, 2), 0.5), 30, rng=np.random.default_rng(seed))
         release = board.release
         plan = apvi_plan(release.n, release.m, release.r, 4, 1e-9, 0.0)

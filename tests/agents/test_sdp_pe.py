@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from private_rl_gym.agents import APEVE, SDPPE
-from private_rl_gym.agents.elimination import ModelInterval, WeightedSums
+from private_rl_gym.agents.tabular.elimination import ModelInterval, WeightedSums
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing will be eliminated")
@@ -17,11 +17,11 @@ def garnet(**options):
 
 
 def open_board(env, users):
-    return OpenBillboard(env, users, batch_size=users)
+    return OpenBillboard(env, users=users, schedule=users)
 
 
 def sdp(env, users, epsilon=10.0):
-    return SDPShuffler(env, epsilon, 1e-6, users, batch_size=users, seed=0)
+    return SDPShuffler(env, epsilon, 1e-6, users=users, schedule=users, rng=0)
 
 
 def run(agent):
@@ -163,7 +163,7 @@ def test_an_early_end_is_no_start():
     """FrozenLake, padded: found in review, where all users seemed to start where episodes end."""
     env = gym.make("FrozenLake-v1", desc=["SF", "HG"], is_slippery=False)
     env.reset(seed=0)
-    board = OpenBillboard(env, 4_000, batch_size=4_000, horizon=2)
+    board = OpenBillboard(env, users=4_000, schedule=4_000, horizon=2)
     agent = SDPPE("TabularPolicy", board, seed=0).learn(2 * 4_000)
     np.testing.assert_allclose(agent.refined.initial, [1, 0, 0, 0, 0, 0])
     best = agent.best_policy().table
@@ -179,7 +179,7 @@ def test_it_ends_with_its_board_whoever_came():
     """
     shares = []
     for seed in range(5):
-        board = SDPShuffler(garnet(horizon=3), 10.0, 1e-6, 2_000, batch_size=2_000, seed=seed, dropout=0.1)
+        board = SDPShuffler(garnet(horizon=3), 10.0, 1e-6, users=2_000, schedule=2_000, rng=seed, dropout=0.1)
         board.unwrapped.reset(seed=seed)
         agent = SDPPE("TabularPolicy", board, seed=0).learn(1_000 * 3)
         board.drop_out(10)
@@ -195,10 +195,10 @@ def test_it_ends_with_its_board_whoever_came():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda env: JDPBillboard(env, 1.0, 1e-6, 20_000, counting="batched", batch_size=1_000, seed=0),
-        lambda env: JDPBillboard(env, 1.0, 0.0, 20_000, counting="batched", batch_size=1_000, seed=0),
-        lambda env: SDPShuffler(env, 1.0, 1e-6, 20_000, batch_size=1_000, seed=0),
-        lambda env: LDPUserSide(env, 5.0, users=20_000, batch_size=1_000, randomizer="laplace", seed=0),
+        lambda env: JDPBillboard(env, 1.0, 1e-6, users=20_000, counting="batched", schedule=1_000, rng=0),
+        lambda env: JDPBillboard(env, 1.0, 0.0, users=20_000, counting="batched", schedule=1_000, rng=0),
+        lambda env: SDPShuffler(env, 1.0, 1e-6, users=20_000, schedule=1_000, rng=0),
+        lambda env: LDPUserSide(env, 5.0, users=20_000, schedule=1_000, randomizer="laplace", rng=0),
     ],
 )
 def test_the_noise_of_a_batch_is_that_of_the_batch(make):
@@ -354,13 +354,13 @@ def test_around_exact_sums_it_is_its_parent():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda env: OpenBillboard(env, 600),
+        lambda env: OpenBillboard(env, users=600),
         lambda env: OpenBillboard(env),
-        lambda env: LDPUserSide(env, 5.0, users=600, batch_size=600),
-        lambda env: JDPBillboard(env, 5.0, 1e-6, 600, counting="batched", batch_size=600),
-        lambda env: JDPBillboard(env, 5.0, 1e-6, 600),  # which is left to choose
-        lambda env: SDPShuffler(env, 5.0, 1e-6, 600, batch_size=50),  # of which a stage takes several
-        lambda env: SDPShuffler(env, 5.0, 1e-6, batch_size=10_000),
+        lambda env: LDPUserSide(env, 5.0, users=600, schedule=600),
+        lambda env: JDPBillboard(env, 5.0, 1e-6, users=600, counting="batched", schedule=600),
+        lambda env: JDPBillboard(env, 5.0, 1e-6, users=600),  # which is left to choose
+        lambda env: SDPShuffler(env, 5.0, 1e-6, users=600, schedule=50),  # of which a stage takes several
+        lambda env: SDPShuffler(env, 5.0, 1e-6, schedule=10_000),
     ],
 )
 def test_boards_whose_batches_can_be_closed_will_do(make):
@@ -373,12 +373,12 @@ def test_boards_whose_batches_can_be_closed_will_do(make):
     ("build", "word"),
     [
         (
-            lambda: SDPPE("TabularPolicy", JDPBillboard(garnet(), 1.0, 1e-6, 50, counting="binary-tree")),
-            "JDPBillboard its promise",
+            lambda: SDPPE("TabularPolicy", JDPBillboard(garnet(), 1.0, 1e-6, users=50, counting="binary-tree")),
+            "JDPBillboard its guarantee",
         ),
         (
-            lambda: SDPPE("TabularPolicy", SDPShuffler(LDPUserSide(garnet(), 1.0), batch_size=50)),
-            "SDPShuffler its promise",
+            lambda: SDPPE("TabularPolicy", SDPShuffler(LDPUserSide(garnet(), 1.0), schedule=50)),
+            "SDPShuffler its guarantee",
         ),
         (lambda: SDPPE("TabularPolicy", garnet(), first_stage=0), "first_stage is 0"),
         (lambda: SDPPE("TabularPolicy", garnet(), first_stage=3.5), "first_stage is 3.5"),

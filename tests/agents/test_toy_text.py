@@ -21,8 +21,8 @@ PROBLEMS = {
 # of one step would have to be of many more users.
 BOARDS = {
     "open": lambda env, **plan: OpenBillboard(env, **plan),
-    "jdp": lambda env, **plan: JDPBillboard(env, 1e4, 1e-6, **plan, seed=0),
-    "ldp": lambda env, **plan: LDPUserSide(env, 1e4, randomizer="laplace", **plan, seed=0),
+    "jdp": lambda env, **plan: JDPBillboard(env, 1e4, 1e-6, **plan, rng=0),
+    "ldp": lambda env, **plan: LDPUserSide(env, 1e4, randomizer="laplace", **plan, rng=0),
 }
 
 
@@ -33,7 +33,7 @@ def make(id, horizon):
 
 def learner(id, board, users=None):
     horizon, low, high, most, batch, _ = PROBLEMS[id]
-    plan = {"users": users or most, "batch_size": batch, "reward_range": (low, high)}
+    plan = {"users": users or most, "schedule": batch, "reward_range": (low, high)}
     board = BOARDS[board](make(id, horizon), **plan)
     board.unwrapped.reset(seed=0)
     return agents.DPUCBVI("TabularPolicy", board, seed=0).learn((users or most) * horizon)
@@ -57,6 +57,6 @@ def test_toy_text_is_learned_under_privacy(id, board):
 def test_the_goal_behind_the_cliff_is_found():
     env = make("CliffWalking-v1", 18)
     env.reset(seed=0)
-    board = OpenBillboard(env, users=6_000, batch_size=2, reward_range=(-100, 0))
+    board = OpenBillboard(env, users=6_000, schedule=2, reward_range=(-100, 0))
     agent = agents.DPUCBVI("TabularPolicy", board, bonus_scale=0.003, seed=0).learn(6_000 * 18)
     assert evaluate_policy(agent, Monitor(make("CliffWalking-v1", 18)), 1)[0] == -13.0

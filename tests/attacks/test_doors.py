@@ -14,24 +14,23 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from typer.testing import CliRunner
 
 from private_rl_gym import agents
-from private_rl_gym.cli import app
 from private_rl_gym.envs import TabularEnv, TabularModel
-from private_rl_gym.experiments.config import Cell, Choice
-from private_rl_gym.experiments.store import Record
-from private_rl_gym.experiments.summary import as_csv, as_markdown, curves_csv, summarize
+from private_rl_gym.lab.cli.app import app
+from private_rl_gym.lab.grids.cell import Cell, Choice
+from private_rl_gym.lab.grids.store import Record
+from private_rl_gym.lab.grids.summary import as_csv, as_markdown, summarize
 from private_rl_gym.planning import Policy
 from private_rl_gym.planning.network import Layers
 from private_rl_gym.privacy import Guarantee, Ledger, TrustModel, Values
-from private_rl_gym.privacy.asks import Objective
-from private_rl_gym.privacy.central import CentralNoise
-from private_rl_gym.privacy.counting.batched import Batched
+from private_rl_gym.privacy.mechanisms.batched import Batched
+from private_rl_gym.privacy.mechanisms.running import RunningMechanism
 from private_rl_gym.privacy.noise import NoiseSource
+from private_rl_gym.privacy.requests import Objective
 from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, LDPUserSide, OpenBillboard, SDPShuffler
 from tests.wrappers.stacks import BOARDS, A, H, S, jdp, ldp, river
 
@@ -49,7 +48,7 @@ def rooms(horizon=1, actions=2):
 
 def test_1_a_reward_is_never_written_into_a_count():
     """0.5 was printed, and 6.29 proved: a reward of 2^20 units stood in a count that was noised for one."""
-    board = JDPBillboard(rooms(), 0.5, 0.0, 1)
+    board = JDPBillboard(rooms(), 0.5, 0.0, users=1)
     with pytest.raises(ValueError, match=r"action outside 0\.\.1"):
         board.serve(Policy.trusted(np.full((1, 3), -2), 2), np.array([[0.5, 0.0, 0.5]]))
     assert (board.release.version, board.users_left) == (0, 1)  # refused before anyone was let in
@@ -84,7 +83,9 @@ def test_1_probabilities_that_are_none_are_refused_before_anyone_comes(make):
 def test_1_linear_moments_too():
     """-1 was a segmentation fault."""
     for action in HOSTILE:
-        board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, 5, statistic="linear")
+        board = JDPBillboard(
+            gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, users=5, statistic="linear"
+        )
         table = np.full(board.sizes[:2], action)
         with pytest.raises(ValueError, match="action outside"):
             board.serve(Policy.trusted(table, board.sizes[2]), 1, Values(np.zeros((H + 1, board.sizes[1]))))
@@ -143,7 +144,7 @@ def test_1_no_wrapper_inside_can_count_what_is_out_of_range(make):
 
 
 def test_2_a_small_batch_is_never_closed_under_the_promise_of_a_large_one():
-    board = SDPShuffler(LDPUserSide(river(), 4.0), users=20_000, batch_size=10_000)
+    board = SDPShuffler(LDPUserSide(river(), 4.0, statistic="tabular"), users=20_000, schedule=10_000)
     promise = str(board.ledger)
     board.serve([1] * S, 10_010)
     with pytest.raises(ValueError, match=r"10 reports.* 10000"):
@@ -157,9 +158,10 @@ def test_2_a_small_batch_is_never_closed_under_the_promise_of_a_large_one():
 def test_2_whoever_drops_out_raises_nobodys_epsilon(inside):
     env, users = river(), 400
     if inside == "bits":
-        board = SDPShuffler(env, 1.0, 1e-6, users, batch_size=20, dropout=0.2)
+        board = SDPShuffler(env, 1.0, 1e-6, users=users, schedule=20, dropout=0.2)
     else:
-        board = SDPShuffler(LDPUserSide(env, 2.0), users=users, batch_size=20, smallest_batch=15)
+        inner = LDPUserSide(env, 2.0, statistic="tabular")
+        board = SDPShuffler(inner, users=users, schedule=20, smallest_batch=15)
     promise, rng = str(board.ledger), np.random.default_rng(0)
     while board.users_left:
         count = int(min(board.users_left, rng.integers(1, 15)))
@@ -371,12 +373,12 @@ def test_5_actions_are_drawn_from_numpys_own_generators():
 
 
 def test_5_values_are_copied_when_they_are_set():
-    board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, 5, statistic="linear")
+    board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H), 1.0, 1e-6, users=5, statistic="linear")
     mine = np.zeros((H + 1, board.sizes[1])).view(Spy)
     mine.setflags(write=False)
-    board.ask = Values(mine)
-    assert type(board.ask.values) is np.ndarray
-    assert not np.shares_memory(board.ask.values, mine)
+    board.request = Values(mine)
+    assert type(board.request.values) is np.ndarray
+    assert not np.shares_memory(board.request.values, mine)
 
 
 # 6. A batch is never counted twice -----------------------------------------------------------------------------------
@@ -390,9 +392,9 @@ def test_6_an_interrupted_batch_is_never_counted_twice(inside):
     while True:
         line += 1
         if inside:
-            board = SDPShuffler(LDPUserSide(river(), 12.0, seed=1), users=2_000, batch_size=1_000, smallest_batch=900)
+            board = SDPShuffler(LDPUserSide(river(), 12.0, rng=1), users=2_000, schedule=1_000, smallest_batch=900)
         else:
-            board = SDPShuffler(river(), 20.0, 1e-6, 2_000, batch_size=1_000, seed=1)
+            board = SDPShuffler(river(), 20.0, 1e-6, users=2_000, schedule=1_000, rng=1)
         board.serve(policy, 990)
         if not interrupted(board.publish, line):
             break
@@ -476,7 +478,8 @@ def test_8_a_report_runs_no_code_that_the_command_line_does_not_name(tmp_path, m
         ({**base, "target": "evil:x"}, "names the target 'evil:x': add --target"),
         ({**base, "environment": {"name": "evil:Id-v0"}}, "'evil:Id-v0': if you trust it, add --import evil"),
         ({**base, "agent": {"name": "evil:x"}}, "'evil:x': if you trust it, add --import evil"),
-        ({**base, "boundary": {"name": "evil:x"}}, "no boundary 'evil:x'"),
+        ({**base, "boundary": {"name": "evil:x"}}, "'evil:x': if you trust it, add --import evil"),
+        ({**base, "boundary": {"name": "jdp", "counting": "evil:x"}}, "'evil:x': if you trust it, add --import evil"),
         ({**base, "runs": "many"}, "runs is 'many'"),
         ({**base, "make": "evil:x"}, "make"),
         ([], "is a table"),
@@ -521,15 +524,16 @@ def test_8_an_agents_zip_sets_what_it_saved_and_nothing_else(change, tmp_path):
 
 def test_8_tables_hold_text():
     label = "=HYPERLINK(1)<script>alert(1)</script>|"
+    outside = {"model": "none", "neighbours": "replace one user"}
     cell = Cell(Choice("PrivateRL/RiverSwim-v0"), Choice("open"), Choice("UCBVI"), 2, 0, None, label)
     about = {"epsilon": None, "delta": 1.0, "covers": "states and rewards", "guarantee": "none"}
-    about |= {"optimal_value": 1.0, "blind_value": 0.0}
+    about |= {"optimal_value": 1.0, "blind_value": 0.0, "ledger": {"outside": outside}}
     record = Record("0", about, np.array([1, 2]), np.array([0.0, -1.0]), np.array([0.0, 0.0]))
     curves = summarize([(cell, record)])
-    for text in (as_csv(curves), curves_csv(curves)):
-        assert "'=HYPERLINK" in text
-        assert not any(part.startswith(("=", '"=')) for line in text.splitlines() for part in line.split(","))
-        assert ",-1" in text  # a number stays a number
+    text = as_csv(curves)
+    assert "'=HYPERLINK" in text
+    assert not any(part.startswith(("=", '"=')) for line in text.splitlines() for part in line.split(","))
+    assert ",-1," in text  # a number stays a number
     assert "<script>" not in as_markdown(curves)
     assert "&lt;script&gt;" in as_markdown(curves)
 
@@ -566,12 +570,12 @@ def held(error):
 def test_9_no_traceback_holds_a_users_data(make, door, monkeypatch):
     board = make(Failing(river()))
     if door == "interrupt":
-        from private_rl_gym.wrappers.population import Population
+        from private_rl_gym.wrappers.sources import EnvironmentSource
 
         def interrupted(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Population, "walk", interrupted)
+        monkeypatch.setattr(EnvironmentSource, "walk", interrupted)
 
     def come():
         if door != "steps":
@@ -585,7 +589,7 @@ def test_9_no_traceback_holds_a_users_data(make, door, monkeypatch):
         come()
     assert isinstance(caught.value, KeyboardInterrupt if door == "interrupt" else ValueError)
     for value in held(caught.value):
-        assert type(value).__name__ not in ("Trajectories", "Recorder", "Pacer")
+        assert type(value).__name__ not in ("Trajectories", "UserSteps", "Pacer")
         assert not (isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim)
     assert "7.25" not in "".join(traceback.format_exception(caught.value))
 
@@ -630,7 +634,7 @@ def test_10_the_strongest_promise_is_the_one_that_protects_most(weak, strong):
 
 
 def test_10_a_stack_with_a_seed_inside_promises_what_its_honest_part_does():
-    board = JDPBillboard(ldp(river(), epsilon=0.5, seed=3), 1.0, 0.0, 40)
+    board = JDPBillboard(ldp(river(), epsilon=0.5, rng=3), 1.0, 0.0, users=40)
     assert board.ledger.epsilon == 1.0
     assert not board.ledger.outside.seeded
 
@@ -643,8 +647,8 @@ def test_10_the_sentence_says_the_odds():
         assert "epsilon is above 10" in large
         assert "delta is above 1 / 1000 users" in large
         small = Guarantee(model, 1.0, 1e-6, 1_000, "noise").sentence()
-        assert "factor of 2.72" in small
-        assert "chance of 1e-06" in small
+        assert "2.72 times as likely" in small
+        assert "with probability 1e-06" in small
         assert "Warning" not in small
 
 
@@ -652,10 +656,10 @@ def test_10_the_sentence_says_the_odds():
 def test_10_noise_is_drawn_however_large_epsilon_is(make):
     for name in ("k-ary-tree", "binary-tree", "batched") if make is jdp else ("laplace",):
         options = {"delta": 0.0, "counting": name} if make is jdp else {"randomizer": name}
-        board = make(river(), epsilon=1e6, seed=None, users=1, **options)
-        assert board.ledger.epsilon < 1e4
+        board = make(river(), epsilon=1e6, rng=None, users=1, **options)
         assert board.release.noise_std["m"] == 0.0 or board.release.version  # nothing yet
         board.serve([1] * S, 1)
+        assert board.ledger.epsilon < 1e4
         scale = board.release.noise_std["m"] / np.sqrt(2)
         assert scale > 1e-7  # two-sided geometric noise of scale 1 / 30: it is not zero for sure
 
@@ -695,18 +699,6 @@ def test_11_whoever_trains_on_withheld_rewards_is_told_once():
     assert "private_model()" in said[0]
 
 
-def test_11_an_evaluation_on_a_board_is_told_once():
-    agent = agents.UCBVI("TabularPolicy", jdp(river()))
-    there = jdp(river())
-    with pytest.warns(UserWarning, match="evaluate them"):
-        agent.learn(
-            4 * H,
-            callback=EvalCallback(
-                DummyVecEnv([lambda: there]), eval_freq=2 * H, n_eval_episodes=1, verbose=0, warn=False
-            ),
-        )
-
-
 def test_11_wrappers_that_agents_would_ignore_are_named():
     outside = gym.wrappers.TimeLimit(Monitor(jdp(river())), 3)
     said = warned(lambda: agents.DPUCBVI("TabularPolicy", outside))
@@ -721,7 +713,7 @@ def test_11_wrappers_that_agents_would_ignore_are_named():
 def test_13_no_objective_makes_a_user_longer_than_one(reach, clip):
     """6.5 million was found where one is proved: squares of what was clipped had vanished."""
     board = OpenBillboard(gym.make("CartPole-v1", max_episode_steps=20), statistic=Layers((4,)))
-    theta = np.random.default_rng(0).normal(size=board.population.network.size)
+    theta = np.random.default_rng(0).normal(size=board.source.network.size)
     for scale in (0.1, 50.0):
         asked = Objective(np.zeros(20), reach=reach, clip=clip, shares=(1.0, 0.0, 0.0, 0.0))
         board.serve(scale * theta, np.array([3]), asked, rng=np.random.default_rng(1))
@@ -761,7 +753,7 @@ class Nothing(NoiseSource):
 def test_15_normals_on_fine_grids_are_spread_over_many_cells(scale, spread):
     """On gradients of 35,000 parameters at epsilon = 3e-6, 23 of 32 guesses were right that should have been chance."""
     grid = np.full(4_000, 2.0**-26)
-    noise = CentralNoise(Batched(1, len(grid), "gaussian"), scale, grid, Nothing(1))
+    noise = RunningMechanism(Batched(1, len(grid), "gaussian"), scale, grid, Nothing(1))
     found = noise.add(np.zeros(len(grid), dtype=np.int64), 1) / scale
     assert (np.abs(found) <= 0.5 * spread).all()
     assert found.std() == pytest.approx(spread / 12**0.5, rel=0.05)
@@ -775,12 +767,12 @@ def test_16_no_printed_constant_makes_noise_that_is_never_drawn():
     """At a printed epsilon of 200 a release was the bare count of one user: the ledger said 400."""
     river_of_one = gym.make("PrivateRL/RiverSwim-v0", horizon=1)
     for board in (
-        JDPBillboard(river_of_one, 200.0, 0.0, 1, calibration="paper"),
+        JDPBillboard(river_of_one, 200.0, 0.0, users=1, calibration="paper"),
         LDPUserSide(river_of_one, 200.0, calibration="paper"),
     ):
-        board.settle()
-        (scale,) = {term.scale for term in board.noises([1])}
-        assert scale >= board.statistic.grid_range[1] / 30.0
+        board.bind()
+        (scale,) = {term.scale for term in board.audit.noises([1])}
+        assert scale >= board.statistic.sensitivity().units[1] / 30.0
         assert board.ledger.epsilon < 200.0
 
 

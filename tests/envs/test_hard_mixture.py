@@ -15,14 +15,14 @@ def make(**options):
 
 def test_sizes_are_those_of_the_papers_experiment():
     env = make()
-    assert (env.mixture.d, env.model.horizon, env.model.n_states, env.model.n_actions) == (5, 6, 8, 16)
+    assert (env.mixture.features.d, env.model.horizon, env.model.n_states, env.model.n_actions) == (5, 6, 8, 16)
     assert env.gap == pytest.approx(math.sqrt(1 / 6 / 10_000) / (4 * math.sqrt(2)))
 
 
 @pytest.mark.parametrize("options", [{}, {"horizon": 4, "d": 3, "gap": 0.03, "instance_seed": 5}])
 def test_a_step_pays_by_the_signs_of_its_action(options):
     env = make(**options)
-    H, d = env.model.horizon, env.mixture.d
+    H, d = env.model.horizon, env.mixture.features.d
     signs = np.sign(env.mixture.weights[:, 1:])
     for h in range(H):
         rows = env.model.outcomes(h, min(h, H - 1))

@@ -26,23 +26,23 @@ def test_values_through_features_and_through_the_tensor_product_agree(stationary
     V = np.zeros(15)  # by what a linear learner would do with the true weights
     for h in reversed(range(model.horizon)):
         theta, eta = mixture.weights[h % stages], mixture.reward_weights[h % stages]
-        Q = mixture.reward_features @ eta + mixture.features_of(V) @ theta
+        Q = mixture.features.reward_features @ eta + mixture.features.of(V) @ theta
         np.testing.assert_allclose(Q, model.optimum.q[h], rtol=0, atol=1e-12)
         V = Q.max(axis=1)
     dense = sum(  # the tensor product, written out
-        np.multiply.outer(mixture.weights[:, i], mixture.kernels[i]) for i in range(mixture.d)
+        np.multiply.outer(mixture.weights[:, i], mixture.features.to_dense()[i]) for i in range(mixture.features.d)
     )
     np.testing.assert_allclose(model.transitions, dense, rtol=0, atol=1e-14)
 
 
 def test_assumption_one_holds():
     mixture = make(stationary=False).mixture
-    d = mixture.d
+    d = mixture.features.d
     assert (np.linalg.norm(mixture.weights, axis=1) <= np.sqrt(d)).all()
     assert (np.linalg.norm(mixture.reward_weights, axis=1) <= np.sqrt(d)).all()
-    assert (np.linalg.norm(mixture.reward_features, axis=2) <= 1).all()
+    assert (np.linalg.norm(mixture.features.reward_features, axis=2) <= 1).all()
     values = np.random.default_rng(0).random(20) * 6
-    assert (np.linalg.norm(mixture.features_of(values), axis=2) <= np.sqrt(d) * 6).all()
+    assert (np.linalg.norm(mixture.features.of(values), axis=2) <= np.sqrt(d) * 6).all()
 
 
 @pytest.mark.parametrize("id", ["PrivateRL/LinearMixture-v0", "PrivateRL/Garnet-v0"])
@@ -133,10 +133,10 @@ def test_a_wrong_mixture_gets_a_sentence(change, word):
 def test_a_tabular_model_is_a_mixture_of_as_many_kernels_as_it_has_transitions():
     river = make("PrivateRL/RiverSwim-v0").model
     mixture = Mixture.of_tabular(river)
-    assert mixture.d == 6 * 2 * 6
+    assert mixture.features.d == 6 * 2 * 6
     np.testing.assert_allclose(mixture.model(0, 20, "fixed").transitions, river.transitions, atol=1e-15)
     values = np.arange(6.0)
-    P = mixture.features_of(values) @ mixture.weights[0]
+    P = mixture.features.of(values) @ mixture.weights[0]
     np.testing.assert_allclose(P, river.transitions[0] @ values, atol=1e-15)
 
 
@@ -227,12 +227,12 @@ def test_learners_that_want_vectors_get_features(timed):
     env = gym.make(id, observe_features=True, observe_time=timed)
     check_env(env.unwrapped)
     observation, _ = env.reset(seed=0)
-    _, A, j = env.unwrapped.mixture.reward_features.shape
+    _, A, j = env.unwrapped.mixture.features.reward_features.shape
     assert observation.shape == (A * j + timed,)
     assert observation.dtype == np.float32
     state, _ = gym.make(id).reset(seed=0)  # the same user, who shows where she stands
     np.testing.assert_array_equal(
-        observation[: A * j], env.unwrapped.mixture.reward_features[state].ravel().astype("f4")
+        observation[: A * j], env.unwrapped.mixture.features.reward_features[state].ravel().astype("f4")
     )
     for h in range(env.unwrapped.model.horizon):
         observation, *_ = env.step(0)

@@ -43,7 +43,7 @@ def test_the_mixture_is_the_same_river(variant, n_states):
     np.testing.assert_allclose(mixture.model.transitions, river.transitions, rtol=0, atol=1e-15)
     np.testing.assert_allclose(mixture.model.rewards, river.rewards, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(mixture.model.initial, river.initial)
-    assert mixture.mixture.d == 3
+    assert mixture.mixture.features.d == 3
 
 
 def test_the_open_river_has_the_value_that_linear_learners_are_measured_on():

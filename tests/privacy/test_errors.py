@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from private_rl_gym.privacy import NoiseSource
-from private_rl_gym.privacy.counting import HonakerTree
 from private_rl_gym.privacy.errors import (
     BoundedError,
     CombinedError,
-    ErrorLaw,
+    ErrorDistribution,
     GaussianError,
     LaplaceError,
     NoError,
 )
+from private_rl_gym.privacy.mechanisms import HonakerTree
 
 DRAWS = 200_000
 
@@ -100,4 +100,4 @@ def test_a_smaller_failure_needs_a_wider_bound():
     ],
 )
 def test_a_law_can_be_written_down(law):
-    assert ErrorLaw.from_dict(json.loads(json.dumps(law.to_dict()))) == law
+    assert ErrorDistribution.from_dict(json.loads(json.dumps(law.to_dict()))) == law

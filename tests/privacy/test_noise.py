@@ -117,11 +117,11 @@ def test_without_a_seed_noise_never_repeats():
 
 
 def test_secure_noise_has_the_same_law_and_no_seed():
-    source = NoiseSource(secure=True)
+    source = NoiseSource("secure")
     assert type(source.generator.bit_generator).__name__ == "ChaCha"
-    assert geometric_p_value(geometric(3.0, seed=None, secure=True), 3.0) > ALARM
-    with pytest.raises(ValueError, match="contradict each other"):
-        NoiseSource(1, secure=True)
+    assert geometric_p_value(geometric(3.0, seed="secure"), 3.0) > ALARM
+    with pytest.raises(TypeError, match="a generator of its own"):
+        NoiseSource(np.random.default_rng(1))
     with pytest.raises(ValueError, match="cannot be saved"):
         source.state()
 

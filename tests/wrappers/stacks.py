@@ -2,7 +2,7 @@
 
 import gymnasium as gym
 
-from private_rl_gym.privacy.counting import COUNTING
+from private_rl_gym.privacy.mechanisms import MECHANISMS
 from private_rl_gym.wrappers import JDPBillboard, LDPUserSide, OpenBillboard, SDPShuffler
 
 H, S, A = 5, 4, 2
@@ -14,16 +14,16 @@ def river(**arguments):
 
 
 def jdp(env, **options):
-    return JDPBillboard(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 5, **options})
+    return JDPBillboard(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "rng": 5, **options})
 
 
 def ldp(env, **options):
-    return LDPUserSide(env, **{"epsilon": 1.0, "users": 40, "seed": 6, **options})
+    return LDPUserSide(env, **{"epsilon": 1.0, "users": 40, "rng": 6, **options})
 
 
 def sdp(env, **options):
-    options.setdefault("batch_size", 1)
-    return SDPShuffler(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "seed": 7, **options})
+    options.setdefault("schedule", 1)
+    return SDPShuffler(env, **{"epsilon": 1.0, "delta": 1e-6, "users": 40, "rng": 7, **options})
 
 
 def counted(counting, law):
@@ -34,7 +34,7 @@ def counted(counting, law):
 
 BOARDS = {
     "open": lambda env, **o: OpenBillboard(env, **{"users": 40, **o}),
-    **{f"jdp {name} {law}": counted(name, law) for name, kind in COUNTING.items() for law in kind.laws},
+    **{f"jdp {name} {law}": counted(name, law) for name, kind in MECHANISMS.items() for law in kind.laws},
     "ldp one-step": ldp,
     "ldp unary": lambda env, **o: ldp(env, randomizer="unary", **o),
     "ldp laplace": lambda env, **o: ldp(env, randomizer="laplace", **o),

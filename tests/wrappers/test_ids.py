@@ -14,7 +14,7 @@ from private_rl_gym.wrappers import JDPBillboard, LDPPerStep, OpenBillboard
 OPTIONS = {
     "JDP": {"epsilon": 2.0, "delta": 1e-6, "users": 50},
     "LDP": {"epsilon": 2.0, "users": 50},
-    "SDP": {"epsilon": 2.0, "delta": 1e-6, "users": 5_000, "batch_size": 5_000},
+    "SDP": {"epsilon": 2.0, "delta": 1e-6, "users": 5_000, "schedule": 5_000},
     "PerStep": {"epsilon": 2.0},
 }
 
@@ -23,7 +23,8 @@ OPTIONS = {
 def test_an_id_makes_the_boundary_itself(short):
     board = gym.make(f"PrivateRL/RiverSwim-{short}-v0", horizon=6, n_states=4, **OPTIONS[short])
     assert type(board).__name__ == private_rl_gym.BOARDS[short]
-    assert (board.population.horizon, board.population.n_states) == (6, 4)
+    users = board.source
+    assert (users.horizon, users.n_states) == (6, 4)
     assert board.ledger.epsilon == 2.0
 
 
@@ -65,7 +66,7 @@ def test_several_users_at_once_are_told_by_boundaries_of_their_own():
         _, _, ended, _, infos = envs.step([1, 1, 1])
     assert ended.all()
     assert not infos
-    assert len({id(env._source) for env in envs.envs}) == 3
+    assert len({id(env._noise) for env in envs.envs}) == 3
 
 
 def test_stable_baselines3s_vectors_show_what_is_told():

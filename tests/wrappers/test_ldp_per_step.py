@@ -11,7 +11,7 @@ from scipy import stats
 from stable_baselines3.common.env_checker import check_env
 
 from private_rl_gym.envs import TabularEnv, TabularModel
-from private_rl_gym.privacy.answers import randomized_number
+from private_rl_gym.privacy.randomizers.answers import randomized_number
 from private_rl_gym.wrappers import LDPPerStep
 from private_rl_gym.wrappers.step_answers import StepBudgets
 from tests.wrappers.stacks import H, S, river
@@ -19,7 +19,7 @@ from tests.wrappers.test_boundary import Strange
 
 
 def make(epsilon=4.0, env=None, **options):
-    return LDPPerStep(river() if env is None else env, epsilon, **{"seed": 1, **options})
+    return LDPPerStep(river() if env is None else env, epsilon, **{"rng": 1, **options})
 
 
 @pytest.mark.parametrize("observe_time", [False, True])
@@ -262,9 +262,9 @@ def test_an_episode_of_numbers_costs_exactly_epsilon_for_the_worst_users(shares)
     budgets, laws = env.budgets, {}
     for user, (level, reward, ended) in {"first": (0, 0, 0), "second": (-1, -1, 1)}.items():
         answers = [randomized_number(float(budget)) for budget in np.repeat(budgets.observations, 2)]
-        told = [answer.law(level % answer.levels) for answer in answers]
+        told = [answer.probabilities(level % answer.levels) for answer in answers]
         paid = randomized_number(float(budgets.rewards[0]))
-        told += [paid.law(reward % paid.levels), np.array(told_end(ended, float(budgets.ended[0])))]
+        told += [paid.probabilities(reward % paid.levels), np.array(told_end(ended, float(budgets.ended[0])))]
         outcomes = itertools.product(*(range(len(law)) for law in told))
         laws[user] = [math.prod(law[o] for law, o in zip(told, outcome, strict=True)) for outcome in outcomes]
     ratios = np.log(np.array(laws["first"]) / np.array(laws["second"]))

@@ -51,17 +51,17 @@ def cost(agent):
         (
             DPUCBVI,
             lambda env: JDPBillboard(
-                env, 200.0, 1e-6, users=3_000, batch_size=30, horizon=CORRIDOR, reward_range=(-1, 0), seed=1
+                env, 200.0, 1e-6, users=3_000, schedule=30, horizon=CORRIDOR, reward_range=(-1, 0), rng=1
             ),
         ),
         (
             FrugalUCBVI,
-            lambda env: JDPBillboard(env, 5.0, 1e-6, users=10_000, horizon=CORRIDOR, reward_range=(-1, 0), seed=1),
+            lambda env: JDPBillboard(env, 5.0, 1e-6, users=10_000, horizon=CORRIDOR, reward_range=(-1, 0), rng=1),
         ),
         (
             DPUCBVI,
             lambda env: SDPShuffler(
-                env, 200.0, 1e-6, users=12_000, batch_size=300, horizon=CORRIDOR, reward_range=(-1, 0), seed=1
+                env, 200.0, 1e-6, users=12_000, schedule=300, horizon=CORRIDOR, reward_range=(-1, 0), rng=1
             ),
         ),
     ],
@@ -163,7 +163,7 @@ def test_a_reward_outside_is_refused_with_the_argument_to_add():
 
 
 def test_randomized_steps_have_the_mean_of_the_original():
-    env = LDPPerStep(Corridor(), epsilon=900.0, horizon=6, reward_range=(-4, 12), seed=0)
+    env = LDPPerStep(Corridor(), epsilon=900.0, horizon=6, reward_range=(-4, 12), rng=0)
     totals = []
     for _ in range(2_000):
         env.reset()

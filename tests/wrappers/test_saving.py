@@ -7,7 +7,7 @@ import stat
 import numpy as np
 import pytest
 
-from private_rl_gym.wrappers import saving
+from private_rl_gym.wrappers import checkpoint
 from tests.wrappers.stacks import BOARDS, A, S, jdp, river, same_release
 from tests.wrappers.test_boundary import policy
 
@@ -17,7 +17,7 @@ every_board = pytest.mark.parametrize("make", BOARDS.values(), ids=BOARDS)
 @every_board
 @pytest.mark.parametrize("before", [0, 1, 13])
 def test_going_on_equals_never_having_stopped(make, before, tmp_path):
-    straight, first, second = (make(river(), batch_size=3) for _ in range(3))
+    straight, first, second = (make(river(), schedule=3) for _ in range(3))
     for board in (straight, first):
         board.unwrapped.reset(seed=4)
     if before:
@@ -134,7 +134,7 @@ def test_a_crash_while_saving_leaves_the_old_state(tmp_path, monkeypatch):
     def full(_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(saving.os, "fsync", full)
+    monkeypatch.setattr(checkpoint.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         other.save_state(tmp_path / "state")
     assert (tmp_path / "state").read_bytes() == before
@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written_down_nothing_is_continued(tmp_path, monkey
 
     fresh = jdp(river())
     with monkeypatch.context() as patch:
-        patch.setattr(saving.os, "open", refuse)
+        patch.setattr(checkpoint.os, "open", refuse)
         with pytest.raises(ValueError, match="folder writable"):
             fresh.load_state(tmp_path / "state")
     assert fresh.release.version == 0
@@ -167,10 +167,10 @@ def test_nothing_is_written_outside_the_folder_of_a_state(tmp_path, monkeypatch)
 
 
 def test_a_state_of_an_older_version_is_refused_with_a_sentence(tmp_path):
-    """Formats 1 and 2 were written by versions whose sums were laid out otherwise."""
+    """Formats 1 to 3 were written by versions whose sums were laid out otherwise."""
     meta = np.frombuffer(json.dumps({"label": "SECRET", "format": 2}).encode(), dtype=np.uint8)
     np.savez(tmp_path / "old.npz", meta=meta, seal=np.zeros(32, dtype=np.uint8))
-    with pytest.raises(ValueError, match=r"format 2.*format 3"):
+    with pytest.raises(ValueError, match=r"format 2.*format 4"):
         jdp(river()).load_state(tmp_path / "old.npz")
 
 
@@ -200,9 +200,9 @@ def test_links_to_a_state_are_that_state(tmp_path):
 
 def test_a_seed_is_confessed_after_loading_too(tmp_path):
     for make in (jdp, BOARDS["ldp one-step"]):
-        board = make(river(), seed=7)
+        board = make(river(), rng=7)
         board.save_state(tmp_path / "state")
-        other = make(river(), seed=None)
+        other = make(river(), rng=None)
         other.load_state(tmp_path / "state")
         assert "seeded" in str(other.ledger)
 
@@ -212,11 +212,11 @@ def test_a_seed_is_confessed_after_loading_too(tmp_path):
     [
         (lambda: jdp(river(), epsilon=2.0), "guarantee, scale of noise:"),
         (lambda: jdp(river(), users=41), "guarantee, number of releases, number of users"),
-        (lambda: jdp(river(), batch_size=2), "batch_size, guarantee, number of releases"),
+        (lambda: jdp(river(), schedule=2), "batch_size, guarantee, number of releases"),
         (lambda: jdp(river(n_states=5)), "environment, sizes"),
         (lambda: jdp(river(variant="osband")), "in environment:"),
         (lambda: jdp(river(), counting="batched"), "in guarantee"),
-        (lambda: jdp(river(), seed=None, secure=True), "kind of generator"),
+        (lambda: jdp(river(), rng="secure"), "kind of generator"),
         (lambda: BOARDS["ldp one-step"](river()), "guarantee, kind of boundary"),
     ],
 )
@@ -243,20 +243,20 @@ def test_misuse_gets_a_sentence(tmp_path):
     board = jdp(river())
     board.reset()
     board.step(1)
-    with pytest.raises(ValueError, match="middle of her episode"):
+    with pytest.raises(ValueError, match="middle of their episode"):
         board.save_state(tmp_path / "state")
     with pytest.raises(ValueError, match="has met users"):
         board.load_state(tmp_path / "state")
     stack = BOARDS["jdp around ldp"](river())
     with pytest.raises(ValueError, match="call the JDPBillboard"):
         stack.env.save_state(tmp_path / "state")
-    with pytest.raises(ValueError, match="secure=True"):
-        jdp(river(), seed=None, secure=True).save_state(tmp_path / "state")
+    with pytest.raises(ValueError, match=r"rng=.secure."):
+        jdp(river(), rng="secure").save_state(tmp_path / "state")
 
 
 def test_unseeded_noise_goes_on_too(tmp_path):
     """The position of an unseeded generator is saved as well, and stays unseeded in the ledger."""
-    board, other = jdp(river(), seed=None), jdp(river(), seed=None)
+    board, other = jdp(river(), rng=None), jdp(river(), rng=None)
     board.unwrapped.reset(seed=0)
     board.serve(policy, 5)
     board.save_state(tmp_path / "state")

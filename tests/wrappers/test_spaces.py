@@ -86,7 +86,9 @@ def test_an_observation_outside_its_space_is_a_refused_user():
         def step(self, _action):
             return (7, 7), 0.5, False, False, {}
 
-    board = OpenBillboard(FlattenSpaces(Stray(spaces.Tuple((spaces.Discrete(3), spaces.Discrete(3))))), 1, horizon=3)
+    board = OpenBillboard(
+        FlattenSpaces(Stray(spaces.Tuple((spaces.Discrete(3), spaces.Discrete(3))))), users=1, horizon=3
+    )
     with pytest.raises(ValueError, match="nothing of this user is released") as caught:
         board.serve([0] * 10, 1)
     assert "7" not in str(caught.value)
@@ -134,7 +136,7 @@ def test_boxes_among_other_parts_are_put_into_bins_and_the_rest_is_counted():
     assert narrow.observation({"a": 5, "b": (np.array([0.55, 9.0]), np.array([0.9]))}) == 3
     with pytest.raises(ValueError, match="not in its space"):
         env.observation({"a": 7, "b": (np.array([0.0, 0.0]), np.array([0.0]))})
-    JDPBillboard(env, 1.0, 1e-6, users=2, batch_size=2, horizon=3).serve([0] * 49, 2)
+    JDPBillboard(env, 1.0, 1e-6, users=2, schedule=2, horizon=3).serve([0] * 49, 2)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_what_is_no_number_is_a_refused_user():
         def step(self, _action):
             return np.array([np.nan]), 0.5, False, False, {}
 
-    board = OpenBillboard(Discretize(Broken(spaces.Box(0, 1, (1,))), bins=2), 1, horizon=3)
+    board = OpenBillboard(Discretize(Broken(spaces.Box(0, 1, (1,))), bins=2), users=1, horizon=3)
     with pytest.raises(ValueError, match="nothing of this user is released"):
         board.serve([0] * 3, 1)
 
@@ -217,7 +219,7 @@ def test_blackjack_is_learned():
     """Exact sums: better than sticking at once, and than a coin; a mean of 5,000 games has a deviation of 0.014."""
     env, games = blackjack(), 5_000
     env.reset(seed=0)
-    board = OpenBillboard(env, 10_000, batch_size=100, horizon=6, reward_range=(-1.5, 1.5))
+    board = OpenBillboard(env, users=10_000, schedule=100, horizon=6, reward_range=(-1.5, 1.5))
     agent = UCBVI("TabularPolicy", board, bonus_scale=0.02, seed=0).learn(10_000 * 6)
     test, total = blackjack(), 0.0
     for game in range(games):
@@ -232,7 +234,7 @@ def test_blackjack_is_learned():
 
 def test_adapters_train_under_privacy():
     env = FlattenSpaces(Mirror(FINITE[1], FINITE[1]))
-    board = JDPBillboard(env, 1.0, 1e-6, 50, batch_size=10, horizon=4)
+    board = JDPBillboard(env, 1.0, 1e-6, users=50, schedule=10, horizon=4)
     FrugalUCBVI("TabularPolicy", board, seed=0).learn(50 * 4)
     assert board.release.users == 50
     assert board.sizes == (4, 13, 12)

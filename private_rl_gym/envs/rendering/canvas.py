@@ -1,4 +1,7 @@
-"""Smooth drawing with pygame: everything is painted at twice its size and scaled down."""
+"""Smooth drawing with pygame.
+
+Everything is painted at twice its size and scaled down.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,7 @@ FAINT: Color = (205, 207, 210)
 ACCENT: Color = (213, 94, 0)
 GOOD: Color = (0, 128, 96)
 BAD: Color = (150, 60, 110)
-ACTIONS: tuple[Color, ...] = (
-    (0, 114, 178),
-    (213, 94, 0),
-    (0, 128, 96),
-    (190, 110, 160),
-    (178, 140, 0),
-    (70, 160, 220),
-)
+ACTIONS: tuple[Color, ...] = ((0, 114, 178), (213, 94, 0), (0, 128, 96), (190, 110, 160), (178, 140, 0), (70, 160, 220))
 """Colours of the actions, which colour-blind people can distinguish too."""
 
 
@@ -49,7 +45,10 @@ def _pygame() -> Any:
 
 
 class Canvas:
-    """An area of 720 x 360 units to paint on; scenes use the part from ``top`` to ``bottom``."""
+    """An area of 720 x 360 units to paint on.
+
+    Scenes use the part from ``top`` to ``bottom``.
+    """
 
     width, height = WIDTH, HEIGHT
     top, bottom = 72, HEIGHT - 44
@@ -61,19 +60,19 @@ class Canvas:
         self._surface.fill(PAPER)
 
     def rectangle(self, x: float, y: float, width: float, height: float, color: Color, round_by: float = 0) -> None:
-        """A filled rectangle with its upper left corner at (x, y)."""
+        """Paint a filled rectangle with its upper left corner at (x, y)."""
         box = self._pygame.Rect(*(round(value * SCALE) for value in (x, y, width, height)))
         self._pygame.draw.rect(self._surface, color, box, border_radius=round(round_by * SCALE))
 
     def circle(self, center: Point, radius: float, color: Color, outline: Color | None = None) -> None:
-        """A filled circle."""
+        """Paint a filled circle."""
         place = (round(center[0] * SCALE), round(center[1] * SCALE))
         if outline is not None:
             self._pygame.draw.circle(self._surface, outline, place, round((radius + 2) * SCALE))
         self._pygame.draw.circle(self._surface, color, place, round(radius * SCALE))
 
     def line(self, start: Point, end: Point, color: Color, thickness: float = 2) -> None:
-        """A straight line with round ends."""
+        """Paint a straight line with round ends."""
         (x0, y0), (x1, y1) = start, end
         length = math.hypot(x1 - x0, y1 - y0)
         if length == 0:
@@ -84,7 +83,7 @@ class Canvas:
         self.circle(end, thickness / 2, color)
 
     def arrow(self, start: Point, end: Point, color: Color, thickness: float = 2) -> None:
-        """A line with a head at its end."""
+        """Paint a line with a head at its end."""
         (x0, y0), (x1, y1) = start, end
         length = math.hypot(x1 - x0, y1 - y0)
         if length == 0:
@@ -94,19 +93,18 @@ class Canvas:
         neck = (x1 - ux * size, y1 - uy * size)
         self.line(start, neck, color, thickness)
         wing = size * 0.5
-        corners = [
-            end,
-            (neck[0] - uy * wing, neck[1] + ux * wing),
-            (neck[0] + uy * wing, neck[1] - ux * wing),
-        ]
+        corners = [end, (neck[0] - uy * wing, neck[1] + ux * wing), (neck[0] + uy * wing, neck[1] - ux * wing)]
         self.polygon(corners, color)
 
     def polygon(self, corners: list[Point], color: Color) -> None:
-        """A filled polygon."""
+        """Paint a filled polygon."""
         self._pygame.draw.polygon(self._surface, color, [(x * SCALE, y * SCALE) for x, y in corners])
 
     def write(self, words: str, place: Point, size: int = 16, color: Color = INK, align: str = "left") -> None:
-        """Words whose left end, center or right end is at ``place``, at middle height."""
+        """Write words beside ``place``, at middle height.
+
+        By ``align``, the left end, the center or the right end of the words is at this place.
+        """
         font = self._pygame.font.Font(None, round(size * 1.4) * SCALE)
         image = font.render(words, True, color)
         anchor = {"left": "midleft", "center": "center", "right": "midright"}[align]
@@ -114,7 +112,7 @@ class Canvas:
         self._surface.blit(image, box)
 
     def finished(self) -> Any:
-        """The painting at its real size, as a pygame surface."""
+        """Return the painting at its real size, as a pygame surface."""
         return self._pygame.transform.smoothscale(self._surface, (WIDTH, HEIGHT))
 
 
@@ -131,7 +129,7 @@ def _paint(scene: Scene, path: Path) -> Any:
 
 
 def _paint_time(canvas: Canvas, stage: int, horizon: int) -> None:
-    """A bar of H parts, dark for past steps and grey for steps that are left."""
+    """Paint a bar of H parts: past steps dark, the other steps grey."""
     left, width, gap = 24.0, WIDTH - 48.0, 2.0 if horizon <= 80 else 0.0
     part = width / horizon
     for h in range(horizon):
@@ -139,7 +137,7 @@ def _paint_time(canvas: Canvas, stage: int, horizon: int) -> None:
 
 
 def picture(scene: Scene, path: Path) -> NDArray[np.uint8]:  # [y, x, color]
-    """The scene as pixels."""
+    """Return the scene as pixels."""
     pixels = _pygame().surfarray.array3d(_paint(scene, path))  # [x, y, color]
     return np.ascontiguousarray(np.transpose(pixels, (1, 0, 2)))
 

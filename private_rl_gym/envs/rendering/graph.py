@@ -1,4 +1,4 @@
-"""A graph of any model: states around a circle, and the outcomes of actions in the current state."""
+"""A graph of any model: states on a circle, and outcomes as arrows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ SAID = 3  # successors that fit in a line of the list
 
 
 class GraphScene(Scene):
-    """States as dots, the current one highlighted, with an arrow for each likely outcome of each action."""
+    """States as dots, and likely outcomes of each action as arrows.
+
+    The current state is highlighted.
+    """
 
     def line(self, path: Path) -> str:
-        """The states as a row, or the number of the current one."""
+        """Return the states as a row, or the number of the current one."""
         S = self.model.n_states
         if S > CIRCLE:
             return f"state {path.state} of 0..{S - 1}"
@@ -44,7 +47,10 @@ class GraphScene(Scene):
             canvas.circle(self._place(canvas, here), dot + 4, ACCENT, outline=PAPER)
 
     def _paint_outcomes(self, canvas: Canvas, path: Path, dot: float) -> None:
-        """Outcomes in the current state, one colour for each action: arrows, thicker if more likely, and a list."""
+        """Paint the outcomes in the current state: arrows, and a list.
+
+        Each action has a colour. Likelier outcomes have thicker arrows.
+        """
         model = self.model
         P = model.outcomes(path.stage, path.state)
         r = model.rewards[path.stage % len(model.rewards), path.state]
@@ -84,7 +90,10 @@ class GraphScene(Scene):
         dot: float,
         bend: float = 0,
     ) -> None:
-        """An arrow from state to state, bent a little so that actions do not hide each other."""
+        """Paint an arrow from one state to another.
+
+        It is bent a little, so that actions do not hide each other.
+        """
         (x0, y0), (x1, y1) = self._place(canvas, start), self._place(canvas, end)
         length = math.hypot(x1 - x0, y1 - y0)
         if length == 0:

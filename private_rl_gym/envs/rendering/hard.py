@@ -11,14 +11,17 @@ MOST = 8  # start states, and arms, that fit on the sheet
 
 
 class HardScene(Scene):
-    """Start states on the left, the arms of the user's start state in the middle, plus and minus on the right."""
+    """The hard instance from left to right: start states, arms, end states.
+
+    The arms are those of the user's start state. The end states are plus and minus.
+    """
 
     def action_name(self, action: int) -> str:
-        """The action of the user, as a phrase."""
+        """Return the action of the user, as a phrase."""
         return f"arm {action}"
 
     def line(self, path: Path) -> str:
-        """The start state, the arm and the end state."""
+        """Return the start state, the arm and the end state."""
         n = self.model.n_states - 2
         if not path.actions:
             return f"start state {path.states[0]} of 0..{n - 1} -> which of {self.model.n_actions} arms?"
@@ -51,7 +54,10 @@ class HardScene(Scene):
             canvas.write(words, (x, canvas.top + 6), size=13, align="center")
 
     def _paint_arm(self, canvas: Canvas, y: float, arm: int, start: int, *, taken: bool) -> None:
-        """A bar as long as the arm's chance of reaching plus; the best arm's is green."""
+        """Paint a bar as long as the arm's chance of reaching plus.
+
+        The bar of the best arm is green.
+        """
         n = self.model.n_states - 2
         chances = self.model.outcomes(0, start)[:, n]
         best = chances[arm] == chances.max()
@@ -67,6 +73,6 @@ class HardScene(Scene):
 
 
 def _window(size: int, around: int) -> list[int]:
-    """At most MOST neighbouring numbers below ``size`` with ``around`` among them."""
+    """Return at most MOST neighbouring numbers below ``size``, with ``around`` among them."""
     first = max(0, min(around - MOST // 2, size - MOST))
     return list(range(first, min(size, first + MOST)))

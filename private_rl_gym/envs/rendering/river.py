@@ -23,11 +23,11 @@ class RiverScene(Scene):
     """A river seen from above, flowing from right to left."""
 
     def action_name(self, action: int) -> str:
-        """The action of the swimmer, as a phrase."""
+        """Return the action of the swimmer, as a phrase."""
         return "swims right" if action else "swims left"
 
     def line(self, path: Path) -> str:
-        """The river as a line of places."""
+        """Return the river as a line of places."""
         swimmer = ">o" if path.actions and path.actions[-1] else "o<" if path.actions else "o "
         places = "|".join(f" {swimmer} " if s == path.state else " ~~ " for s in range(self.model.n_states))
         left, right = self._pay()
@@ -67,7 +67,7 @@ class RiverScene(Scene):
                 canvas.arrow((x + reach / 2, y), (x - reach / 2, y), WAVE, thickness=1.5)
 
     def _paint_sign(self, canvas: Canvas, x: float, words: str, path: Path, bank: int) -> None:
-        """A sign post that says what the bank pays, lit when it has just paid."""
+        """Paint a sign with the reward of the bank, lit after a payment."""
         y = canvas.top + 70
         paid = bool(path.rewards and path.rewards[-1] > 0 and path.states[-2] == bank)
         canvas.rectangle(x - 3, y, 6, 78, WOOD)
@@ -75,7 +75,10 @@ class RiverScene(Scene):
         canvas.write(f"+{words}", (x, y - 4), size=18, color=WHITE, align="center")
 
     def _paint_swimmer(self, canvas: Canvas, x: float, size: float, heading: int) -> None:
-        """A head with a cap, two arms and legs, heading left (-1), right (1) or nowhere yet (0)."""
+        """Paint a swimmer with a cap, two arms and legs.
+
+        The heading is left (-1), right (1) or none yet (0).
+        """
         y = (canvas.top + canvas.bottom) / 2
         ahead = heading or 1
         body, arm = 26 * size, 17 * size

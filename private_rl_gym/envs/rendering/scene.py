@@ -16,7 +16,10 @@ __all__ = ["Path", "Scene", "text"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Path:
-    """The steps of a user so far. This is raw user data, so it has no ``repr``."""
+    """The steps of a user so far.
+
+    This is raw user data, so it has no ``repr``.
+    """
 
     states: tuple[int, ...]  # [h], one more than actions
     actions: tuple[int, ...]  # [h]
@@ -24,11 +27,11 @@ class Path:
 
     @classmethod
     def start(cls, state: int) -> Path:
-        """The path of a user who has just arrived."""
+        """Return the path of a new user."""
         return cls((state,), (), ())
 
     def then(self, action: int, reward: float, state: int) -> Path:
-        """This path with one more step."""
+        """Return this path with one more step."""
         return Path((*self.states, state), (*self.actions, action), (*self.rewards, reward))
 
     @property
@@ -38,43 +41,46 @@ class Path:
 
     @property
     def stage(self) -> int:
-        """Number of steps that she has taken."""
+        """Number of steps so far."""
         return len(self.actions)
 
     @property
     def total(self) -> float:
-        """Sum of her rewards."""
+        """Sum of rewards so far."""
         return sum(self.rewards)
 
 
 class Scene(ABC):
-    """The drawing of a family of models: the part below the title and the bar of the time left."""
+    """The drawing of a family of models.
+
+    It is the part below the title and the bar of the time left.
+    """
 
     def __init__(self, model: FiniteModel, title: str) -> None:
         self.model = model
         self.title = title
 
     def action_name(self, action: int) -> str:
-        """The action of the user, as a phrase."""
+        """Return the action of the user, as a phrase."""
         return f"action {action}"
 
     @abstractmethod
     def line(self, path: Path) -> str:
-        """The scene as a line of text."""
+        """Return the scene as a line of text."""
 
     @abstractmethod
     def paint(self, canvas: Canvas, path: Path) -> None:
         """Paint the scene between ``canvas.top`` and ``canvas.bottom``."""
 
     def story(self, path: Path) -> str:
-        """The last step in words."""
+        """Return the last step in words."""
         if not path.actions:
             return "a user arrives"
         return f"{self.action_name(path.actions[-1])}, reward {path.rewards[-1]:g}, total {path.total:g}"
 
 
 def text(scene: Scene, path: Path) -> str:
-    """The scene as text: title and time left, the scene, the last step."""
+    """Return the scene as text, with title, time left and last step."""
     horizon = scene.model.horizon
     done = min(40, horizon) * path.stage // horizon
     bar = "#" * done + "." * (min(40, horizon) - done)

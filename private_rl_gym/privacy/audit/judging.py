@@ -1,4 +1,4 @@
-"""Choice of an attack on one half of the runs, and its evaluation on the other."""
+"""Choice of an attack on half of the runs, and its evaluation on the rest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from private_rl_gym.planning.arrays import as_array, flag, real, shown
 from private_rl_gym.privacy.audit.bounds import clopper_pearson, epsilon_below, epsilon_of_mu, mu_below
 
-__all__ = ["Finding", "Judged", "Score", "judge"]
+__all__ = ["Judged", "Judgement", "Score", "judge"]
 
 CANDIDATES = 400
 """Largest number of thresholds that are tried."""
@@ -20,11 +21,11 @@ CAUTION = (0.2, 0.02)
 """Factors on the failure probability of the two bounds while choosing, because the best of many is partly luck."""
 
 FIRST = 1.1
-"""Factor by which another score has to beat the first, which knows the law that others have to learn."""
+"""Factor by which another score has to beat the first, which knows the distribution that others have to learn."""
 
 
 class Score(Protocol):
-    """A number for every run: the larger it is, the more the run looks like world 1."""
+    """A number for every run, which is larger if the run resembles world 1."""
 
     name: str
     learns: bool  # if not, the whole first half of the runs is used for choosing
@@ -33,7 +34,7 @@ class Score(Protocol):
         """Learn from some runs of both worlds, ``[run, number]``."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of other runs."""
+        """Return scores of other runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,14 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finding:
-    """The result of an attack: lower bounds on epsilon that hold together with probability 1 - ``failure``.
+class Judgement:
+    """The result of an attack: lower bounds on epsilon.
+
+    They hold together with probability 1 - ``failure``.
 
     Attributes:
         epsilon: The bound that holds for any mechanism.
-        gaussian: The bound that holds if noise is Gaussian; None unless the mechanism claims that it is.
+        gaussian: The bound that holds if noise is Gaussian; None unless it is stated to be.
         event: The event behind ``epsilon``.
         gaussian_event: The event behind ``gaussian``.
         curve: ``[point, 2]``, both kinds of error of the better score over all thresholds, in the judged half.
@@ -76,7 +79,7 @@ class Finding:
 
     @property
     def bound(self) -> float:
-        """The larger of both bounds."""
+        """The larger of the two bounds."""
         return max(self.epsilon, self.gaussian or 0.0)
 
     @property
@@ -94,8 +97,10 @@ def judge(
     delta: float,
     failure: float = 0.05,
     gaussian: bool = False,
-) -> Finding:
-    """Choose an attack on the first half of the runs, and bound epsilon on the second.
+) -> Judgement:
+    """Choose an attack on half of the runs, and evaluate it on the rest.
+
+    The bounds on epsilon are computed from the second half.
 
     Args:
         zero: ``[run, number]``, the observations in world 0; runs are independent.
@@ -104,8 +109,15 @@ def judge(
             together with a threshold: the first score, unless another is clearly better.
         delta: The delta for which epsilon is bounded.
         failure: Probability with which the bounds may be wrong; shared among them where there are two.
-        gaussian: Whether the mechanism claims Gaussian noise, so that a second bound may assume it.
+        gaussian: Whether noise is stated to be Gaussian, so that a second bound may assume it.
     """
+    zero, one = as_array(zero, "zero"), as_array(one, "one")
+    if zero.ndim != 2 or one.ndim != 2 or zero.shape[1] != one.shape[1]:
+        raise ValueError(f"zero has shape {zero.shape} and one {one.shape}: give rows of equally many numbers.")
+    for name, value in (("delta", delta), ("failure", failure)):
+        if not 0.0 <= real(value, name) < 1.0:
+            raise ValueError(f"{name} is {shown(value)}: it must lie in [0, 1).")
+    gaussian = flag(gaussian, "gaussian")
     if min(len(zero), len(one)) < 40:
         raise ValueError(f"There are {len(zero)} and {len(one)} runs: an attack is chosen and judged on 40 at least.")
     parts = [_parts(runs) for runs in (zero, one)]
@@ -114,7 +126,7 @@ def judge(
     trials = (len(parts[0][2]), len(parts[1][2]))
 
     def best(objective: Any) -> tuple[int, float, bool]:
-        """The score, the threshold and the direction that do best on the second quarter."""
+        """Return the best score, with its threshold and direction, on the second quarter."""
         tried = []
         for number, ((zero_scores, one_scores), _) in enumerate(scored):
             for upwards in (True, False):
@@ -146,17 +158,17 @@ def judge(
         gaussian_event = count(choice, failure_each)
         mu = float(mu_below(gaussian_event.hits, gaussian_event.alarms, gaussian_event.trials, failure_each))
         of_mu = epsilon_of_mu(mu, delta)
-    return Finding(epsilon, of_mu, event, gaussian_event, _curve(*scored[choice[0]][1], upwards=choice[2]), failure)
+    return Judgement(epsilon, of_mu, event, gaussian_event, _curve(*scored[choice[0]][1], upwards=choice[2]), failure)
 
 
 def _parts(runs: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """The first quarter of the runs, the second quarter, and the second half."""
+    """Return the first quarter of the runs, the second quarter, and the second half."""
     quarter, half = len(runs) // 4, len(runs) // 2
     return runs[:quarter], runs[quarter:half], runs[half:]
 
 
 def _scored(score: Score, parts: Any) -> tuple[Any, Any]:
-    """Scores to choose by and scores to judge by, in both worlds."""
+    """Return the scores to choose by and the scores to evaluate, in both worlds."""
     if not score.learns:
         early = [np.nan_to_num(score(np.concatenate(part[:2]))) for part in parts]
         return tuple(early), tuple(np.nan_to_num(score(part[2])) for part in parts)
@@ -165,7 +177,7 @@ def _scored(score: Score, parts: Any) -> tuple[Any, Any]:
 
 
 def _tried(zero: NDArray[Any], one: NDArray[Any], upwards: bool, objective: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Thresholds, and the value of the objective at each."""
+    """Return thresholds, and the value of the objective at each."""
     pooled = np.unique(np.concatenate([zero, one]))
     if len(pooled) > CANDIDATES:  # evenly spaced ones, and all at both ends, where rare events are
         ends = np.arange(CANDIDATES // 8)
@@ -178,7 +190,7 @@ def _tried(zero: NDArray[Any], one: NDArray[Any], upwards: bool, objective: Any)
 
 
 def _curve(zero: NDArray[Any], one: NDArray[Any], *, upwards: bool) -> NDArray[np.float64]:
-    """Alarms and misses at every threshold, thinned to a hundred points."""
+    """Return the rates of alarms and misses at every threshold, thinned to a hundred points."""
     pooled = np.unique(np.concatenate([zero, one]))
     pooled = pooled[np.unique(np.linspace(0, len(pooled) - 1, 100).astype(int))]
     above = [1.0 - np.searchsorted(np.sort(values), pooled, side="right") / len(values) for values in (zero, one)]

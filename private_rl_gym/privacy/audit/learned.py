@@ -1,4 +1,6 @@
-"""Scores learned from runs, for attackers who do not know the mechanism, or do not trust its description.
+"""Scores learned from runs, for attackers without a description of the mechanism.
+
+They are also for attackers who do not trust the description.
 
 * ``LinearDiscriminant`` - the direction that separates best: detects noise that is shared, repeated or missing
 * ``NaiveBayes`` - a likelihood ratio number by number: exact for randomized answers, and for actions
@@ -17,13 +19,19 @@ MOST_VALUES = 24
 
 
 class LinearDiscriminant:
-    """Fisher's linear discriminant: the difference of means relative to the covariance, even where that is zero."""
+    """Fisher's linear discriminant: the difference of means relative to the covariance.
+
+    It works even where the covariance is zero.
+    """
 
     name = "linear discriminant"
     learns = True
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Estimate means and pooled covariance; variances below a small floor are raised to it."""
+        """Estimate the means and the pooled covariance.
+
+        Variances below a small floor are raised to it.
+        """
         self._middle = (zero.mean(axis=0) + one.mean(axis=0)) / 2.0
         shift = one.mean(axis=0) - zero.mean(axis=0)
         spread = np.sqrt((zero.var(axis=0) + one.var(axis=0)) / 2.0)
@@ -35,13 +43,16 @@ class LinearDiscriminant:
         self._weights = vectors @ (along / np.maximum(values, floor))
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Positions of the runs along the direction that separates best."""
+        """Return positions of the runs along the direction that separates best."""
         scores: NDArray[np.float64] = ((runs - self._middle) / self._scale) @ self._weights
         return scores
 
 
 class NaiveBayes:
-    """A sum of log-likelihood ratios, one for each number, estimated from the frequencies of its values."""
+    """A sum of log-likelihood ratios, one for each number of a run.
+
+    Each ratio is estimated from the frequencies of the values of its number.
+    """
 
     name = "naive Bayes"
     learns = True
@@ -65,7 +76,7 @@ class NaiveBayes:
             self._tables.append(np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum()))
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log-likelihood ratios, as if numbers were independent."""
+        """Return log-likelihood ratios, as if numbers were independent."""
         seen, total = self._seen(runs), np.zeros(len(runs))
         for column, (edges, table) in enumerate(zip(self._edges, self._tables, strict=True)):
             if len(edges):
@@ -77,7 +88,10 @@ class NaiveBayes:
 
 
 class LastDigits(NaiveBayes):
-    """Place of the last binary digit of each number, which reveals nothing about a user if numbers lie on a grid."""
+    """A score from the place of the last binary digit of each number.
+
+    If numbers lie on a grid, this place reveals nothing about a user.
+    """
 
     name = "last digits"
 
@@ -86,7 +100,10 @@ class LastDigits(NaiveBayes):
 
 
 def last_digit(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The largest k for which a number is a whole multiple of 2 to the power of k; for 0, 99."""
+    """Return the largest k for which a number is a multiple of 2^k.
+
+    For 0 it is 99.
+    """
     mantissas, exponents = np.frexp(np.nan_to_num(numbers))
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     lowest = whole & -whole

@@ -1,6 +1,6 @@
-"""The log-likelihood ratio of everything that was published, from noise whose law is known.
+"""The log-likelihood ratio of everything that was published, from noise whose distribution is known.
 
-White box: the law is computed from the code that draws the noise, so that a mechanism that differs from its
+White box: the distribution is computed from the code that draws the noise, so that a mechanism that differs from its
 description is attacked as it really is.
 
 * ``LinearRatio`` - for noise that is added to sums: of counting mechanisms, of reports, or of both
@@ -66,10 +66,10 @@ class LinearRatio:
         self._weights = np.linalg.pinv(np.asarray(covariance), hermitian=True) @ stream.moved
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Do nothing, because the law is known."""
+        """Do nothing, because the distribution is known."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log-likelihood ratios, up to a constant."""
+        """Return log-likelihood ratios, up to a constant."""
         stream = self._stream
         errors = _releases(runs, stream.base) - stream.base
         if self._laplace is None:
@@ -106,10 +106,10 @@ class BinomialRatio:
                 self._logs.append((low, np.maximum(binom.logpmf(np.arange(low, high + 1), number, bias), -200.0)))
 
     def fit(self, zero: NDArray[np.float64], one: NDArray[np.float64]) -> None:
-        """Do nothing, because the law is known."""
+        """Do nothing, because the distribution is known."""
 
     def __call__(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log-likelihood ratios."""
+        """Return log-likelihood ratios."""
         batches = np.diff(_releases(runs, self._base), axis=1, prepend=0.0)
         total = np.zeros(len(runs))
         for place, (low, logs) in enumerate(self._logs):
@@ -122,12 +122,15 @@ class BinomialRatio:
 
 
 def _releases(runs: NDArray[np.float64], like: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The releases at the beginning of each run, ``[run, release, cell]``; the rest is for other scores."""
+    """Return the releases at the beginning of each run, ``[run, release, cell]``.
+
+    The rest of a run is for other scores.
+    """
     return runs[:, : like.size].reshape(len(runs), *like.shape)
 
 
 def likelihood(noises: Noises, stream: Stream) -> LinearRatio | BinomialRatio | None:
-    """The likelihood ratio of releases with this noise; None where it is not known, and attacks have to learn."""
+    """Return the likelihood ratio of releases with this noise; None where it is not known."""
     if len(noises) == 1 and isinstance(noises[0], NoiseBitsOfBatches):
         return BinomialRatio(stream, noises[0].bits)
     additive = [noise for noise in noises if isinstance(noise, AdditiveNoise)]
@@ -135,5 +138,8 @@ def likelihood(noises: Noises, stream: Stream) -> LinearRatio | BinomialRatio | 
 
 
 def says_gaussian(noises: Noises) -> bool:
-    """Whether all noise is described as Gaussian; noise bits never are, whatever their number."""
+    """Return whether all noise is described as Gaussian.
+
+    Noise bits are never described so, whatever their number.
+    """
     return bool(noises) and all(isinstance(noise, AdditiveNoise) and noise.law == "gaussian" for noise in noises)

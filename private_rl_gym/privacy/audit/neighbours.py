@@ -19,7 +19,7 @@ from private_rl_gym.planning.sampling import SamplingTables, tape_length
 
 __all__ = [
     "NEIGHBOURS",
-    "Neighbours",
+    "Worlds",
     "disjoint_paths",
     "neighbours",
     "one_stage",
@@ -37,14 +37,14 @@ Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Neighbours:
+class Worlds:
     """Two sequences of users that differ in one user.
 
     Attributes:
         tapes: ``[user, uniform]``, the users of world 0.
-        other: ``[uniform]``, the user who replaces her in world 1.
+        other: ``[uniform]``, the user of world 1 who is in place of one of world 0.
         place: Index of the user who is replaced.
-        again: Her other places, if she comes back.
+        again: Other places of the user, for further episodes.
     """
 
     tapes: NDArray[np.float64]
@@ -54,11 +54,11 @@ class Neighbours:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """All her places."""
+        """All places in which the two worlds differ."""
         return (self.place, *self.again)
 
     def world(self, which: int) -> NDArray[np.float64]:
-        """The users of world 0 or 1."""
+        """Return the users of world 0 or 1."""
         if which == 0:
             return self.tapes
         tapes = self.tapes.copy()
@@ -66,12 +66,14 @@ class Neighbours:
         return tapes
 
     def __repr__(self) -> str:  # tapes are users' data
-        return f"Neighbours({len(self.tapes)} users, different in number {self.place})"
+        return f"Worlds({len(self.tapes)} users, different in number {self.place})"
 
 
-def disjoint_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """The farthest pair among users with any start, one uniform for all transitions, and all rewards or none."""
-    del rng
+def disjoint_paths(tables: SamplingTables, distance: Distance, _rng: np.random.Generator) -> Pair:
+    """Return the farthest pair of users among simple tapes.
+
+    A tape has any start, one uniform number for all transitions, and all rewards or none.
+    """
     starts = (np.concatenate([[0.0], tables.initial_cumulative[:-1]]) + tables.initial_cumulative) / 2.0
     starts = starts[np.unique(np.linspace(0, len(starts) - 1, min(len(starts), 8)).astype(int))]
     tapes = []
@@ -85,12 +87,12 @@ def disjoint_paths(tables: SamplingTables, distance: Distance, rng: np.random.Ge
 
 
 def random_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """The farthest pair among 24 users with random tapes."""
+    """Return the farthest pair among 24 users with random tapes."""
     return _farthest(list(rng.random((24, tape_length(tables.horizon)))), distance)
 
 
 def searched_paths(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """The better of the disjoint and the random pair, improved place by place."""
+    """Return the better of the disjoint and random pairs, improved place by place."""
     one, other = max(
         (disjoint_paths(tables, distance, rng), random_paths(tables, distance, rng)), key=lambda pair: distance(*pair)
     )
@@ -106,12 +108,12 @@ def searched_paths(tables: SamplingTables, distance: Distance, rng: np.random.Ge
     return one, other
 
 
-def opposite_rewards(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """Two users on the same path, one with every reward and one with none: for promises about rewards only.
+def opposite_rewards(tables: SamplingTables, _distance: Distance, _rng: np.random.Generator) -> Pair:
+    """Return two users on one path, with all rewards and with none.
 
-    The path begins at the last start state, so that other users can start elsewhere.
+    They are for guarantees about rewards only. The path begins at the last start state, so that other users can start
+    elsewhere.
     """
-    del rng, distance
     one = np.empty(tape_length(tables.horizon))
     one[0], one[1::2], one[2::2] = LAST, LAST, 0.5
     other = one.copy()
@@ -120,10 +122,11 @@ def opposite_rewards(tables: SamplingTables, distance: Distance, rng: np.random.
 
 
 def one_stage(tables: SamplingTables, distance: Distance, rng: np.random.Generator) -> Pair:
-    """Two users who differ in the first reward and, if that is farther, in the start; the rest is the same.
+    """Return two users who differ only at the first stage.
 
-    They are closer than users who differ at every stage, but an attack can compare stages, and so cancel noise that
-    stages share. If no such users differ, the pair is that of ``searched_paths``.
+    They differ in the first reward, and also in the start if that makes them farther apart. They are closer than users
+    who differ at every stage, but an attack can compare stages, and so cancel noise that stages share. If no such users
+    differ, the pair is that of ``searched_paths``.
     """
     one = np.empty(tape_length(tables.horizon))
     one[0], one[1::2], one[2::2] = 0.0, LAST, 0.0
@@ -145,7 +148,7 @@ def _farthest(tapes: list[NDArray[np.float64]], distance: Distance) -> Pair:
 def _changes(
     one: NDArray[np.float64], other: NDArray[np.float64], rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.float64], int, float]]:
-    """Three rounds over all places of both tapes, with three values for each."""
+    """Yield changes of both tapes: three rounds, with three values for each place."""
     for _ in range(3):
         for place in rng.permutation(len(one)):
             for tape in (one, other):
@@ -164,18 +167,13 @@ NEIGHBOURS: dict[str, Callable[[SamplingTables, Distance, np.random.Generator], 
 
 
 def neighbours(
-    kind: str,
-    tables: SamplingTables,
-    distance: Distance,
-    rng: np.random.Generator,
-    *,
-    users: int,
-    place: int = 0,
-) -> Neighbours:
-    """Two sequences of users: a pair of this kind at ``place``, and copies of its first user at all others.
+    kind: str, tables: SamplingTables, distance: Distance, rng: np.random.Generator, *, users: int, place: int = 0
+) -> Worlds:
+    """Return two sequences of users that differ in one user.
 
-    So nobody else adds to the counts that only she changes in world 1. Where only rewards differ, the others start in
-    another state, if there is one, so that nobody else adds to her cells.
+    At ``place`` each has one user of a pair of this kind. All other users are copies of the first one of the pair. So
+    no other user adds to the counts that change in world 1 alone. Where only rewards differ, the others start in
+    another state, if there is one, for the same reason.
     """
     if kind not in NEIGHBOURS:
         raise ValueError(f"There are no neighbours {kind!r}: choose one of {', '.join(NEIGHBOURS)}.")
@@ -186,4 +184,4 @@ def neighbours(
     if kind == "rewards":
         tapes[:, 0], tapes[:, 2::2] = 0.0, 0.0
         tapes[place] = one
-    return Neighbours(tapes, other, place)
+    return Worlds(tapes, other, place)

@@ -1,0 +1,5 @@
+"""Agents that learn from earlier users, without exploring.
+
+* ``DPAPVI`` - pessimistic value iteration
+* ``pessimism`` - the plans that ``DPUCBVI`` makes offline, too
+"""

@@ -1,1 +1,0 @@
-"""The commands of ``private-rl-gym``, one file for each topic."""
