@@ -9,6 +9,8 @@ Steinke, Thakurta (2024).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,6 +31,13 @@ TERM_BY_TERM = 10_000_000
 
 MOST_STEPS = 200_000_000
 """Largest number of releases for which returning users are accounted for, which is done term by term."""
+
+
+FINEST = 2.0**-12
+"""The lattice of the search. A finer one gains less than a millionth."""
+
+GAIN = 1e-10
+"""The least gain of a step, in the logarithm of the error. Rounding differs by far less between processors."""
 
 
 def _buffers(steps: int) -> int:
@@ -155,18 +164,17 @@ def _energy(decay: NDArray[np.float64], scale: NDArray[np.float64], terms: int) 
 
 
 def fit_blt(steps: int) -> BLT:
-    """Return the BLT with the smallest worst error for ``steps`` releases.
+    """Return the BLT with nearly the smallest worst error for ``steps`` releases.
 
-    It takes a small optimisation, which is done once. Zeros and decays interlace below one, as those of rational
-    approximations of 1 / sqrt(1 - x) do. The search is over the logarithms of the gaps between them.
+    It takes a small search, which is done once. Zeros and decays interlace below one, as those of rational
+    approximations of 1 / sqrt(1 - x) do. The search is over the logarithms of the gaps between them. They are multiples
+    of ``FINEST``: the last digit of an exponential differs between processors, and must not change what is found.
     """
     return _fit(positive_integer(steps, "steps", "releases"))
 
 
 @lru_cache(maxsize=64)
 def _fit(steps: int) -> BLT:
-    from scipy.optimize import minimize
-
     if steps == 1:  # C is the number one
         return BLT(1, np.zeros(0), np.zeros(0), np.ones(1), np.ones(1))
     buffers = _buffers(steps)
@@ -181,21 +189,37 @@ def _fit(steps: int) -> BLT:
             error = matrix(gaps).worst_error
         return float(np.log(error)) if np.isfinite(error) and error > 0 else 1e6
 
-    span = np.log(steps + 1.0)
-    best = min(
-        (
-            minimize(
-                cost,
-                np.log(np.full(2 * buffers, span * share / (2 * buffers))),
-                method="L-BFGS-B",
-                options={"maxiter": 500},
-            )
-            for share in (0.6, 0.9, 1.1)
-        ),
-        key=lambda result: float(result.fun),
-    )
-    best = minimize(cost, best.x, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-10})
-    return matrix(best.x)
+    found = []
+    for share in (0.6, 0.9, 1.1):
+        even = math.log(math.log(steps + 1.0) * share / (2 * buffers))
+        found.append(_search(cost, np.full(2 * buffers, round(even / FINEST) * FINEST)))
+    return matrix(min(found, key=lambda one: one[1])[0])
+
+
+def _search(
+    cost: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Return the best point that a pattern search on a lattice finds, with its cost (Hooke and Jeeves, 1961)."""
+
+    def around(point: NDArray[np.float64], value: float, pace: float) -> tuple[NDArray[np.float64], float]:
+        for place in range(len(point)):
+            for move in (pace, -pace):
+                moved = point.copy()
+                moved[place] += move
+                if (there := cost(moved)) < value - GAIN:
+                    point, value = moved, there
+                    break
+        return point, value
+
+    best, least, pace = start, cost(start), 0.5
+    while pace >= FINEST:
+        point, value = around(best, least, pace)
+        if not value < least - GAIN:
+            pace /= 2.0
+        while value < least - GAIN:  # once more in the same direction
+            ahead, best, least = 2.0 * point - best, point, value
+            point, value = around(ahead, cost(ahead), pace)
+    return best, least
 
 
 class MatrixFactorization(Mechanism):
