@@ -199,7 +199,10 @@ def _fit(steps: int) -> BLT:
 def _search(
     cost: Callable[[NDArray[np.float64]], float], start: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the best point that a pattern search on a lattice finds, with its cost (Hooke and Jeeves, 1961)."""
+    """Return the best point that a pattern search finds, with its cost.
+
+    It is that of Hooke and Jeeves (1961).
+    """
 
     def around(point: NDArray[np.float64], value: float, pace: float) -> tuple[NDArray[np.float64], float]:
         for place in range(len(point)):
