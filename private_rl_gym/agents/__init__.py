@@ -13,6 +13,7 @@
 * ``UCRLVTR``, ``OPPO`` - the same for exact moments
 * ``SDPPE``, ``APEVE`` - policy elimination in batches, and the same for exact sums
 * ``DPPolicyGradient``, ``DPPPO`` - policy gradients on noisy sums, for environments that cannot be counted
+* ``WorldModelAgent`` - any learner of Stable-Baselines3, trained in a privately learned model of the world
 * ``RLSVI`` - exploration by noise, which gives a guarantee of its own
 * ``ModelLoop`` - any learner, trained on private models between groups of users
 """
@@ -49,5 +50,6 @@ if TYPE_CHECKING:
     from private_rl_gym.agents.tabular.sdp_pe import APEVE as APEVE
     from private_rl_gym.agents.tabular.sdp_pe import SDPPE as SDPPE
     from private_rl_gym.agents.tabular.ucbvi import UCBVI as UCBVI
+    from private_rl_gym.agents.world.world_model import WorldModelAgent as WorldModelAgent
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

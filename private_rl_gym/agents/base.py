@@ -65,6 +65,9 @@ class Agent(ABC):
     saved_arguments: ClassVar[tuple[str, ...]] = ("beta",)
     """Names of the constructor's arguments that are saved, to rebuild the agent: usually all but those of a run."""
 
+    functions: ClassVar[tuple[str, ...]] = ()
+    """Names of arguments that are functions, which are not saved."""
+
     keeps_policy: ClassVar[bool] = True
     """Whether users of another board run the policy of a loaded agent. Then the sums of that board depend on it."""
 

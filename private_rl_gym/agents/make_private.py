@@ -13,6 +13,7 @@ from private_rl_gym.agents.base import Agent
 from private_rl_gym.agents.deep.dp_policy_gradient import DPPolicyGradient
 from private_rl_gym.agents.deep.dp_ppo import DPPPO
 from private_rl_gym.agents.inputs import single_env
+from private_rl_gym.agents.world.world_model import LEARNERS, WorldModelAgent
 from private_rl_gym.caller import warn
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.jdp_billboard import JDPBillboard
@@ -46,8 +47,11 @@ ABSENT = {
 }
 """Arguments of Stable-Baselines3's agents that have no counterpart of their name, and why."""
 
-COUNTERPARTS: dict[str, type[Agent]] = {"PPO": DPPPO, "A2C": DPPolicyGradient}
-"""Stable-Baselines3's agents, by name, and those of this package that learn in their way."""
+GRADIENTS: dict[str, type[Agent]] = {"PPO": DPPPO, "A2C": DPPolicyGradient}
+"""Stable-Baselines3's agents that climb gradients, and those of this package that do so on users' own gradients."""
+
+KNOWN = ("terminated", "reward", "degree", "timesteps", "learner_kwargs")
+"""Arguments that ask for a world model."""
 
 
 def make_private(
@@ -64,7 +68,7 @@ def make_private(
     inside = single_env(env)
     if any(isinstance(layer, Boundary) for layer in layers(inside)):
         raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
-    kind, known = _counterpart(agent, inside.action_space)
+    kind, known = _counterpart(agent, inside, options)
     own, boards = _shared_out(kind, options)
     _warn_of_what_is_left(agent, kind)
     board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon, **boards)
@@ -76,7 +80,7 @@ def _shared_out(kind: type[Agent], options: Mapping[str, Any]) -> tuple[dict[str
 
     Options that both take are the agent's.
     """
-    own = (*kind.saved_arguments, "seed", "verbose", "tensorboard_log")
+    own = (*kind.saved_arguments, *kind.functions, "seed", "verbose", "tensorboard_log")
     named = inspect.signature(JDPBillboard).parameters
     boards = [name for name in named if name not in (*own, *GIVEN)]
     for name in options:
@@ -91,7 +95,7 @@ def _shared_out(kind: type[Agent], options: Mapping[str, Any]) -> tuple[dict[str
     )
 
 
-def _counterpart(agent: Any, acts: gym.Space[Any]) -> tuple[type[Agent], dict[str, Any]]:
+def _counterpart(agent: Any, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> tuple[type[Agent], dict[str, Any]]:
     """Return the class of the private agent, and the arguments that it takes over."""
     kind = agent if isinstance(agent, type) else type(agent)
     if issubclass(kind, Agent):
@@ -99,18 +103,42 @@ def _counterpart(agent: Any, acts: gym.Space[Any]) -> tuple[type[Agent], dict[st
             return kind, {}
         kept = {name: getattr(agent, name) for name in kind.saved_arguments}
         return kind, {**kept, "seed": agent.seed, "verbose": agent.verbose}
-    if kind.__name__ not in COUNTERPARTS or not kind.__module__.startswith("stable_baselines3."):
-        numbers = " PPO takes actions that are numbers, too." if isinstance(acts, gym.spaces.Box) else ""
+    if kind.__name__ not in LEARNERS or not kind.__module__.startswith("stable_baselines3."):
         raise TypeError(
             f"{kind.__name__} has no private counterpart: give an agent of private_rl_gym.agents or its class, or "
-            f"Stable-Baselines3's {' or '.join(COUNTERPARTS)}.{numbers}"
+            f"Stable-Baselines3's {', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}."
         )
-    private = COUNTERPARTS[kind.__name__]
+    private = _chosen(kind.__name__, env, options)
+    if private is WorldModelAgent:
+        own: dict[str, Any] = {"learner": kind.__name__}
+        if kind is agent:
+            return private, own
+        return private, {**own, "learner_kwargs": _kept_arguments(agent), "seed": agent.seed, "verbose": agent.verbose}
     if kind is agent:
         return private, {}
     asked = {name: value for name, value in agent.policy_kwargs.items() if name in ("net_arch", "activation_fn")}
     taken = {"gamma": agent.gamma, "seed": agent.seed, "verbose": agent.verbose}
     return private, {**taken, "policy_kwargs": asked} if asked else taken
+
+
+def _chosen(name: str, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> type[Agent]:
+    """Return the private agent that learns best in the way of this learner, in this environment.
+
+    A world model needs far fewer users than gradients, where states are numbers that change smoothly. It cannot learn
+    when episodes end: if they may end early, that has to be known. Where actions are numbers, few environments of
+    Gymnasium's end early.
+    """
+    if name not in GRADIENTS or any(option in options for option in KNOWN):
+        return WorldModelAgent
+    numbers = isinstance(env.observation_space, gym.spaces.Box) and isinstance(env.action_space, gym.spaces.Box)
+    return WorldModelAgent if numbers and len(env.observation_space.shape) == 1 else GRADIENTS[name]
+
+
+def _kept_arguments(agent: Any) -> dict[str, Any]:
+    """Return the arguments of a learner that it is built anew with."""
+    kept = {"gamma": agent.gamma}
+    arch = agent.policy_kwargs.get("net_arch")
+    return {**kept, "policy_kwargs": {"net_arch": arch}} if arch is not None else kept
 
 
 def _warn_of_what_is_left(agent: Any, private: type[Agent]) -> None:

@@ -24,7 +24,17 @@ from numpy.typing import NDArray
 from private_rl_gym.planning.arrays import among, as_array, positive_integer, read_only, shown
 from private_rl_gym.planning.compiled import compiled
 
-__all__ = ["LEAST", "MOST", "Layers", "Network", "NetworkPolicy", "NetworkTrajectories", "add_slope", "forward"]
+__all__ = [
+    "LEAST",
+    "MOST",
+    "ExploringPolicy",
+    "Layers",
+    "Network",
+    "NetworkPolicy",
+    "NetworkTrajectories",
+    "add_slope",
+    "forward",
+]
 
 ACTIVATIONS = ("tanh", "relu")
 
@@ -70,12 +80,14 @@ class Network:
         choices: For actions that are choices: the number of alternatives of each. Choices are independent.
         continuous: For actions that are numbers: how many. Each is Gaussian around an output of the network, with a
             standard deviation that is a parameter.
+        squashed: Whether numbers of an action are hyperbolic tangents of what is drawn.
     """
 
     inputs: int
     layers: Layers
     choices: tuple[int, ...] = ()
     continuous: int = 0
+    squashed: bool = False
 
     @property
     def outputs(self) -> int:
@@ -213,9 +225,61 @@ class NetworkPolicy:
         given = np.zeros(actions.shape) if draws is None else np.ascontiguousarray(draws)
         about = network.widths, network.relu, network.alternatives
         _choose(self.parameters, *about, inputs, given, draws is None, here, actions)
+        if network.squashed:
+            actions[here] = np.tanh(actions[here])
+
+    def draws(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:
+        """Draw random numbers ``[user, h, i]`` for the actions of users.
+
+        Their number does not depend on the users' actions.
+        """
+        return self.network.draws(rng, users, self.horizon)
 
     def __repr__(self) -> str:
-        return f"NetworkPolicy({self.network.size} parameters, H={self.horizon})"
+        return f"{type(self).__name__}({self.network.size} parameters, H={self.horizon})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExploringPolicy(NetworkPolicy):
+    """A network whose users take some actions at random.
+
+    A random action is kept for a while, because a new one at each step would hardly move what is heavy. How long is up
+    to the user: means are spread evenly over the logarithms from 1 step to ``longest``.
+
+    Attributes:
+        share: Probability that an action is a random one.
+        longest: The largest mean number of steps for which a user keeps a random action.
+    """
+
+    share: float = 1.0
+    longest: float = 1.0
+
+    def draws(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:
+        """Draw the numbers of the network, random actions, and whether they are taken, ``[user, h, 2 i + 1]``."""
+        network, size = self.network, (users, self.horizon)
+        own = network.draws(rng, users, self.horizon)
+        fresh = rng.random((*size, network.action_size))
+        actions = 2.0 * fresh - 1.0 if network.continuous else np.floor(fresh * network.alternatives)
+        kept = 1.0 - self.longest ** -rng.random((users, 1))
+        begun = np.where(rng.random(size) < kept, 0, np.arange(self.horizon))
+        since = np.maximum.accumulate(begun, axis=1)
+        held = np.take_along_axis(actions, since[:, :, None], axis=1)
+        taken = rng.random(size) < self.share
+        return np.concatenate([own, held, taken[:, :, None]], axis=2)
+
+    def choose(
+        self,
+        inputs: NDArray[np.float64],
+        draws: NDArray[np.float64] | None,
+        here: NDArray[np.bool_],
+        actions: NDArray[np.float64],
+    ) -> None:
+        """Write the actions of the rows that are ``here``; without draws, the network's likeliest ones."""
+        size = self.network.action_size
+        NetworkPolicy.choose(self, inputs, None if draws is None else draws[:, :size], here, actions)
+        if draws is not None:
+            taken = here & (draws[:, -1] > 0.0)
+            actions[taken] = draws[taken, size : 2 * size]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -4,6 +4,7 @@
 * ``Release`` - sums of visits, transitions and rewards
 * ``ReportRelease`` - sums of reports
 * ``GradientRelease`` - sums of gradients
+* ``DynamicsRelease`` - sums of answers about dynamics
 * ``LinearRelease`` - sums of linear moments, with bounds on the norms of their noise
 """
 
@@ -24,7 +25,16 @@ from private_rl_gym.privacy.errors import CombinedError, ErrorDistribution, Gaus
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["CERTAIN", "GRID", "GradientRelease", "LinearRelease", "Published", "Release", "ReportRelease"]
+__all__ = [
+    "CERTAIN",
+    "GRID",
+    "DynamicsRelease",
+    "GradientRelease",
+    "LinearRelease",
+    "Published",
+    "Release",
+    "ReportRelease",
+]
 
 GRID = 2.0**-26
 """The grid of moments and gradients: each user's are divided by their sensitivity, and rounded to it."""
@@ -199,6 +209,25 @@ class GradientRelease(Published):
 
     def _described(self) -> str:
         return f"parameters={len(self.gradient)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class DynamicsRelease(Published):
+    """Sums of users' answers to a question about dynamics.
+
+    See ``Refinement``. What an entry means depends on the question: ``Dynamics`` takes answers apart.
+
+    Attributes:
+        answers: ``[entry]``.
+    """
+
+    families: ClassVar[tuple[str, ...]] = ("answers",)
+    headline: ClassVar[str] = "answers"
+
+    answers: NDArray[np.float64]
+
+    def _described(self) -> str:
+        return f"entries={len(self.answers)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

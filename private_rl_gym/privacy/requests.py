@@ -4,6 +4,7 @@
 * ``Values`` - a value function, for users who report the moments of a linear learner
 * ``Wanted`` - the cells that are wanted, for users who report single steps
 * ``Objective`` - the objective that is differentiated, for users who report gradients
+* ``Refinement`` - the model that is corrected, for users who report about dynamics
 
 A request is sent along with the policy: ``board.serve(policy, users, request)``. It is public, and the same for all
 users of a batch. It may change *what* users report, but never how far one of them can move a sum.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from private_rl_gym.planning.arrays import as_array, positive_integer, read_only, real, shown
 
-__all__ = ["REQUESTS", "Objective", "Request", "Values", "Wanted"]
+__all__ = ["REQUESTS", "Objective", "Refinement", "Request", "Values", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,5 +222,67 @@ def _norm(shares: tuple[float, ...]) -> float:
     return math.sqrt(math.fsum(share * share for share in shares))
 
 
-REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Values, Wanted, Objective)}
+ABOUT = ("scales", "centre", "step")
+"""The questions about dynamics."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinement(Request):
+    """A question about dynamics, and the model that users have.
+
+    Users answer one of three questions. ``"scales"``: the power of two next to the size of each number of their states,
+    of its changes, and of rewards. ``"centre"``: the mean of each number, and where they started. ``"step"``: the step
+    by which their own episode would correct the coefficients of the model, clipped, and how long it was.
+
+    Attributes:
+        about: The question.
+        centre, scale: ``[i]``; numbers of a state are standardized by them.
+        units: ``[target]``: the unit of each number's change, and of the reward; 0 for what is not learned.
+        coefficients: ``[feature, target]``, those of the model, in these units.
+        clip: Norm to which a user's step is clipped; for ``"centre"``, that of their means.
+        degree: Degree of the largest features whose coefficients are corrected.
+    """
+
+    about: str
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    units: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    clip: float = 1.0
+    degree: int = 1
+
+    def checked(self, horizon: int, n_states: int, n_actions: int) -> Refinement:
+        """Return a read-only copy in plain numbers; raise if it does not fit these sizes."""
+        if self.about not in ABOUT:
+            raise ValueError(f"about is {shown(self.about)}: choose one of {', '.join(map(repr, ABOUT))}.")
+        arrays = {name: read_only(as_array(getattr(self, name), name)) for name in _ARRAYS}
+        shapes = {"centre": (n_states,), "scale": (n_states,), "units": (n_states + 1,)}
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape:
+                raise ValueError(f"{name} has shape {arrays[name].shape}: it must be {shape}.")
+        if arrays["coefficients"].ndim != 2 or arrays["coefficients"].shape[1] != n_states + 1:
+            raise ValueError(f"coefficients have shape {arrays['coefficients'].shape}: give [feature, {n_states + 1}].")
+        if not (arrays["scale"] > 0.0).all() or not (arrays["units"] >= 0.0).all():
+            raise ValueError("Scales are above 0, and units 0 or more.")
+        clip = real(self.clip, "clip")
+        if not (math.isfinite(clip) and clip > 0.0):
+            raise ValueError(f"clip is {clip}: it is a number above 0.")
+        return Refinement(self.about, clip=clip, degree=positive_integer(self.degree, "degree", "factors"), **arrays)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the request by name, to be saved."""
+        whole = np.array([ABOUT.index(self.about), self.degree])
+        return {name: getattr(self, name) for name in _ARRAYS} | {"clip": np.array([self.clip]), "whole": whole}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Refinement:
+        """Return the request with these arrays."""
+        about, degree = (int(number) for number in arrays["whole"])
+        named = {name: arrays[name] for name in _ARRAYS}
+        return cls(ABOUT[about], clip=float(arrays["clip"][0]), degree=degree, **named)
+
+
+_ARRAYS = ("centre", "scale", "units", "coefficients")
+
+REQUESTS: dict[str, type[Request]] = {kind.__name__: kind for kind in (Values, Wanted, Objective, Refinement)}
 """All kinds of requests, by name."""

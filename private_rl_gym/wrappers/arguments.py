@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 from private_rl_gym.planning.arrays import flag, positive_integer
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.network import Layers
+from private_rl_gym.planning.polynomials import Polynomials
 from private_rl_gym.privacy.noise import NoiseSource, Rng, rng_of
 from private_rl_gym.privacy.schedule import Schedule
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CommonArguments", "CommonOptions", "StatisticChoice", "bound_arguments", "signature_of"]
 
-StatisticChoice = Literal["tabular", "linear", "reports", "staged-reports", "gradient"] | LinearFeatures | Layers
+StatisticName = Literal["tabular", "linear", "reports", "staged-reports", "gradient", "dynamics"]
+StatisticChoice = StatisticName | LinearFeatures | Layers | Polynomials
 """The values of ``statistic=``."""
 
 
@@ -53,8 +55,9 @@ class CommonOptions:
         visits: The number of tables that a user may be in.
         statistic: The kind of sums: ``"tabular"`` counts; ``"reports"`` of single steps, or ``"staged-reports"`` with
             their stages; ``"linear"`` moments, for linear learners, with the features that the environment knows or
-            with ``LinearFeatures`` of your own; or the ``"gradient"`` of a policy network, with ``Layers`` for others
-            than the usual ones. By default the kind that the agent needs.
+            with ``LinearFeatures`` of your own; the ``"gradient"`` of a policy network, with ``Layers`` for others
+            than the usual ones; or the ``"dynamics"`` of a model, with ``Polynomials`` for another degree. By default
+            the kind that the agent needs.
         schedule: The number of users in a batch; there is a release after every batch, and the last batch may be
             smaller. Larger batches need fewer releases and less noise. ``Schedule(batch_size, growth, releases)`` makes
             batches grow, or plans more releases.

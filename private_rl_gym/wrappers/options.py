@@ -16,7 +16,16 @@ import gymnasium as gym
 from private_rl_gym.planning.arrays import among, shown
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.network import Layers
-from private_rl_gym.privacy.statistics import Gradients, LinearMoments, PooledCounts, Reports, Statistic, TabularCounts
+from private_rl_gym.planning.polynomials import Polynomials
+from private_rl_gym.privacy.statistics import (
+    Dynamics,
+    Gradients,
+    LinearMoments,
+    PooledCounts,
+    Reports,
+    Statistic,
+    TabularCounts,
+)
 from private_rl_gym.wrappers.arguments import CommonOptions
 from private_rl_gym.wrappers.base import Sealed
 from private_rl_gym.wrappers.sources import (
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
     from private_rl_gym.wrappers.boundary import Boundary
 
 __all__ = [
-    "about_gradients",
+    "about_networks",
     "calibration_notes",
     "inside",
     "source_of",
@@ -103,9 +112,11 @@ def _check_around(name: str, kind: str, inner: Boundary, options: CommonOptions)
         )
 
 
-def about_gradients(wanted: Any) -> bool:
-    """Return whether this value of ``statistic=`` asks for gradients."""
-    return isinstance(wanted, Layers) or (isinstance(wanted, str) and wanted == "gradient")
+def about_networks(wanted: Any) -> str | None:
+    """Return the name of the statistic that this value of ``statistic=`` asks for, if its users run networks."""
+    if isinstance(wanted, Layers) or (isinstance(wanted, str) and wanted == "gradient"):
+        return "gradient"
+    return "dynamics" if isinstance(wanted, Polynomials) or (isinstance(wanted, str) and wanted == "dynamics") else None
 
 
 def source_of(board: Boundary, env: gym.Env[Any, Any], options: CommonOptions, statistic: Any) -> Source:
@@ -113,16 +124,19 @@ def source_of(board: Boundary, env: gym.Env[Any, Any], options: CommonOptions, s
 
     Users are in states that are counted, or run networks.
     """
-    if about_gradients(statistic) and not board.differentiates:
+    named = about_networks(statistic)
+    if named is not None and not board.differentiates:
         raise ValueError(
-            f"{type(board).__name__} publishes no gradients: use JDPBillboard or LDPUserSide around the environment "
-            "itself, or OpenBillboard for a run without privacy."
+            f"{type(board).__name__} publishes no {'gradients' if named == 'gradient' else 'dynamics'}: use "
+            "JDPBillboard or LDPUserSide around the environment itself, or OpenBillboard for a run without privacy."
         )
     uncounted = statistic is None and board.differentiates and not countable(env)
-    if not (about_gradients(statistic) or uncounted):
+    if named is None and not uncounted:
         return EnvironmentSource(env, options.horizon, options.reward_range)
     if options.reward_range is not None:
-        raise ValueError("reward_range is for sums of rewards: gradients take rewards of any size. Leave it out.")
+        raise ValueError("reward_range is for sums of rewards: networks take rewards of any size. Leave it out.")
+    if named == "dynamics":
+        return NetworkSource(env, options.horizon, None)
     return NetworkSource(env, options.horizon, statistic if isinstance(statistic, Layers) else Layers())
 
 
@@ -138,11 +152,14 @@ def statistic_of(source: Source, wanted: Any, *, stationary: bool = False, print
     Raises:
         ValueError: If there is none.
     """
-    if about_gradients(wanted):
+    if (named := about_networks(wanted)) is not None:
         if printed or stationary:
-            raise ValueError("Gradients are for calibration='exact', and know no stages: leave the rest out.")
-        assert source.network is not None  # noqa: S101 - users of gradients have one
-        return Gradients(source.network, source.horizon)
+            raise ValueError(f"{named} sums are for calibration='exact', and know no stages: leave the rest out.")
+        assert source.network is not None  # noqa: S101 - their users have one
+        if named == "gradient":
+            return Gradients(source.network, source.horizon)
+        degree = wanted.degree if isinstance(wanted, Polynomials) else Polynomials().degree
+        return Dynamics(source.network, source.horizon, degree)
     if stationary and (printed or wanted not in ("tabular", "reports")):
         raise ValueError(
             "stationary=True pools 'tabular' counts, with calibration='exact'; 'reports' are pooled as they are. Leave "
@@ -160,7 +177,8 @@ def statistic_of(source: Source, wanted: Any, *, stationary: bool = False, print
         given = repr(wanted) if isinstance(wanted, str) else f"a {type(wanted).__name__}"
         raise ValueError(  # noqa: TRY004 - a choice among some
             f"statistic is {given}: choose 'tabular' counts, 'reports' or 'staged-reports' for single steps, "
-            "'gradient' for a policy network's, 'linear' for the features that the environment knows, or hand over "
+            "'gradient' for a policy network's, 'dynamics' for a model's, 'linear' for the features that the "
+            "environment knows, or hand over "
             "LinearFeatures, such as mixture.features."
         )
     if (features.n_states, features.n_actions) != (source.n_states, source.n_actions):

@@ -16,6 +16,7 @@ from typing import Any
 from private_rl_gym.planning.arrays import flag, positive_integer, shown
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.network import Layers
+from private_rl_gym.planning.polynomials import Polynomials
 from private_rl_gym.privacy.accounting.guarantee import Guarantee
 from private_rl_gym.privacy.accounting.ledger import Ledger
 from private_rl_gym.privacy.aggregator import Aggregator, Observer
@@ -27,7 +28,7 @@ from private_rl_gym.privacy.requests import Request
 from private_rl_gym.privacy.statistics import Statistic
 from private_rl_gym.wrappers import memory
 from private_rl_gym.wrappers.arguments import CommonOptions
-from private_rl_gym.wrappers.options import about_gradients
+from private_rl_gym.wrappers.options import about_networks
 from private_rl_gym.wrappers.sources import Source
 
 __all__ = ["Bound", "Pipeline", "Proposal"]
@@ -129,14 +130,15 @@ class Pipeline:
         This one counts where the value was left open.
         """
         given = self.options.statistic
-        return statistic if given is None or (about_gradients(statistic) and given == "gradient") else given
+        named = about_networks(statistic)
+        return (
+            statistic if given is None or (named is not None and isinstance(given, str) and given == named) else given
+        )
 
     def bind(self, statistic: Any, *, apart: bool) -> None:
         """Choose the options that were left open, and keep the pipeline."""
-        if not isinstance(statistic, str | Layers | LinearFeatures):
-            raise TypeError(
-                f"statistic is {shown(statistic)}: give a name, such as 'tabular', or the layers of a network."
-            )
+        if not isinstance(statistic, str | Layers | Polynomials | LinearFeatures):
+            raise TypeError(f"statistic is {shown(statistic)}: give a name, such as 'tabular', Layers or Polynomials.")
         apart = flag(apart, "apart")
         if not self.fixed:
             # A mechanism for a statistic that was given is stated already: another one could cost more.
@@ -155,9 +157,9 @@ class Pipeline:
         It then stays, with all that was set for it: the users who were invited, a request, the size of a batch.
         """
         within = self if self._inner is None else self._inner
-        chosen, given, network = within.chosen(statistic), within.options.statistic, self.proposal.source.network
-        if about_gradients(chosen):
-            same = network is not None and (not isinstance(chosen, Layers) or chosen == network.layers)
+        chosen, given, there = within.chosen(statistic), within.options.statistic, self.proposal.side.statistic
+        if (named := about_networks(chosen)) is not None:
+            same = there.name == named and (isinstance(chosen, str) or chosen == there.choice)
         else:
             same = chosen is given or (isinstance(chosen, str) and chosen == self.proposal.side.statistic.name)
         return same and (self.proposal.plan.apart or not apart)
@@ -201,7 +203,7 @@ class Pipeline:
     def open(self) -> bool:
         """Return whether an agent may still choose the statistic."""
         given = self.options.statistic
-        named = given is None or (isinstance(given, str) and given == "gradient")  # an agent has the layers
+        named = given is None or (isinstance(given, str) and given in ("gradient", "dynamics"))  # an agent has the rest
         return named and not self.fixed
 
     def noise(self) -> dict[str, NoiseSource]:

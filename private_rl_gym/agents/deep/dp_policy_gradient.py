@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_rl_gym.agents.batched import Batch
-from private_rl_gym.agents.deep.networks import NetworkAgent, Schedule, tabulated
+from private_rl_gym.agents.deep.networks import GradientAgent, Schedule, tabulated
 from private_rl_gym.agents.deep.returns import Returns, largest_return
 from private_rl_gym.caller import warn
 from private_rl_gym.planning.arrays import positive_integer, real, shown
@@ -49,7 +49,7 @@ SWAMPED = 0.6
 """Norm of the noise in a mean gradient above which policies were seen to end worse than they began."""
 
 
-class DPPolicyGradient(NetworkAgent):
+class DPPolicyGradient(GradientAgent):
     """REINFORCE on noisy sums of clipped gradients, one for each user.
 
     It is for environments that cannot be counted. A first small batch estimates the size of returns. Then every batch

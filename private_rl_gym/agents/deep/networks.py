@@ -5,6 +5,7 @@ It has ``policy_kwargs``, predictions, files and schedules.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from private_rl_gym.planning.network import Layers, Network, NetworkPolicy
 from private_rl_gym.wrappers.boundary import Boundary
 from private_rl_gym.wrappers.sources import ActionCode, ObservationCode
 
-__all__ = ["NetworkAgent", "Schedule"]
+__all__ = ["GradientAgent", "NetworkAgent", "Schedule"]
 
 Schedule = float | Callable[[float], float] | Sequence[float]
 """A number; or one for each part of the run that is left, as a function of it (from 1 to 0) or as its values."""
@@ -29,12 +30,56 @@ MARKS = 101
 
 
 class NetworkAgent(BatchedAgent):
-    """A batched learner whose policies are networks, and whose users report gradients."""
+    """A batched learner whose policies are networks."""
 
     policies = ("MlpPolicy",)
-    statistic = "gradient"
     parameter_name = "parameters"
     takes_large_batches = True
+
+    @property
+    @abstractmethod
+    def network(self) -> Network:
+        """The network that users run."""
+
+    # Acting ----------------------------------------------------------------------------------------------------------
+
+    def predict(  # type: ignore[override] # networks carry no stage
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Return actions for one observation, or for the observations of several users.
+
+        There is no state to carry.
+        """
+        policy: Any = self.best_policy()
+        space = self.observation_space or _nothing()
+        code, acts = ObservationCode.of(space), ActionCode.of(self.action_space or _nothing())
+        try:
+            rows, single = _rows(code, space, observation)
+        except (TypeError, ValueError, KeyError, IndexError):
+            raise ValueError(
+                f"An observation is not in {space}: give predict one observation, or those of several users as a "
+                "vector environment returns them."
+            ) from None
+        network = policy.network
+        draws = None if flag(deterministic, "deterministic") else network.draws(self._predict_rng, len(rows), 1)[:, 0]
+        actions = acts.actions(policy.act(rows, draws))
+        return (actions[0] if single else actions), state
+
+    # Files and logs --------------------------------------------------------------------------------------------------
+
+    def policy_of(self, array: NDArray[Any], sizes: tuple[int, int, int]) -> Any:
+        """Return the policy with these parameters."""
+        return NetworkPolicy(self.network, array, sizes[0])
+
+
+class GradientAgent(NetworkAgent):
+    """A batched learner whose users report gradients of its network."""
+
+    statistic = "gradient"
     keeps_policy = True  # the first users run what was brought, and it is learned on from there
 
     takes_critic: ClassVar[bool] = False
@@ -151,40 +196,6 @@ class NetworkAgent(BatchedAgent):
             return schedule
         part = 1.0 if left is None or not self.known_users else left / self.known_users
         return float(np.interp(1.0 - part, np.linspace(0.0, 1.0, len(schedule)), schedule))
-
-    # Acting ----------------------------------------------------------------------------------------------------------
-
-    def predict(  # type: ignore[override] # networks carry no stage
-        self,
-        observation: Any,
-        state: tuple[NDArray[Any], ...] | None = None,
-        episode_start: NDArray[np.bool_] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Return actions for one observation, or for the observations of several users.
-
-        There is no state to carry.
-        """
-        policy: Any = self.best_policy()
-        space = self.observation_space or _nothing()
-        code, acts = ObservationCode.of(space), ActionCode.of(self.action_space or _nothing())
-        try:
-            rows, single = _rows(code, space, observation)
-        except (TypeError, ValueError, KeyError, IndexError):
-            raise ValueError(
-                f"An observation is not in {space}: give predict one observation, or those of several users as a "
-                "vector environment returns them."
-            ) from None
-        network = policy.network
-        draws = None if flag(deterministic, "deterministic") else network.draws(self._predict_rng, len(rows), 1)[:, 0]
-        actions = acts.actions(policy.act(rows, draws))
-        return (actions[0] if single else actions), state
-
-    # Files and logs --------------------------------------------------------------------------------------------------
-
-    def policy_of(self, array: NDArray[Any], sizes: tuple[int, int, int]) -> Any:
-        """Return the policy with these parameters."""
-        return NetworkPolicy(self.network, array, sizes[0])
 
 
 def tabulated(schedule: Schedule, name: str) -> float | list[float]:

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from private_rl_gym.agents.base import Agent
 from private_rl_gym.lab.audits.coins import guess_coins
 from private_rl_gym.lab.audits.config import (
+    OF_NETWORKS,
+    ON_DYNAMICS,
     ON_GRADIENTS,
     AuditConfig,
     as_built,
@@ -28,9 +30,9 @@ from private_rl_gym.lab.audits.config import (
     per_step,
 )
 from private_rl_gym.lab.audits.coverage import coverage_of
-from private_rl_gym.lab.audits.gradients import OTHERS, GradientSums
 from private_rl_gym.lab.audits.learners import OthersActions, Perturbed
 from private_rl_gym.lab.audits.mechanisms import RandomizedSteps, Releases
+from private_rl_gym.lab.audits.networks import OTHERS, NetworkSums
 from private_rl_gym.lab.audits.refusals import Early, Hostile, RefusedRequest
 from private_rl_gym.lab.audits.report import Report, Result
 from private_rl_gym.lab.audits.users import FAILED, Game, board_of
@@ -71,7 +73,7 @@ class Attack:
     @property
     def title(self) -> str:
         """Its name in reports."""
-        users, gradients = f"{self.users} user{'s' if self.users > 1 else ''}", self.config.statistic == "gradient"
+        users, networks = f"{self.users} user{'s' if self.users > 1 else ''}", self.config.statistic in OF_NETWORKS
         return {
             "one-release": "white box, one release",
             "stream": f"white box, {users}",
@@ -82,7 +84,9 @@ class Attack:
             "parts": "white box, all parts",
             "critic": "white box, value network",
             "local-steps": "white box, local steps",
-            "hostile": "hostile objectives" if gradients else "actions that there are not",
+            "scales": "white box, votes on scales",
+            "centre": "white box, means",
+            "hostile": "hostile requests" if networks else "actions that there are not",
             "early": "a batch closed early",
         }[self.kind]
 
@@ -90,8 +94,8 @@ class Attack:
 def game(attack: Attack) -> Game:
     """Return the game of an attack, prepared for its runs."""
     config, make = attack.config, maker(attack.config)
-    if config.statistic == "gradient":
-        return _on_gradients(attack)
+    if config.statistic in OF_NETWORKS:
+        return _on_networks(attack)
     shared = {"kind": config.neighbours, "seed": config.seed}
     if attack.kind in ("hostile", "early"):
         request = Hostile if attack.kind == "hostile" else Early
@@ -113,16 +117,16 @@ def game(attack: Attack) -> Game:
     return Releases(env, make, users=attack.users, statistic=_summed(thing, config), late=late, **shared)  # type: ignore[arg-type]
 
 
-def _on_gradients(attack: Attack) -> GradientSums:
-    """Return the game of an attack on gradients.
+def _on_networks(attack: Attack) -> NetworkSums:
+    """Return the game of an attack on users who run networks.
 
     Other users are in the same batch, unless the size of batches was chosen.
     """
     config, boundary = attack.config, attack.config.boundary
     if attack.kind == "others" and BOUNDARIES.find(boundary.name, "boundary").takes("batch_size"):
         config = replace(config, boundary=replace(boundary, options={"batch_size": OTHERS, **boundary.options}))
-    about = {"users": attack.users, "kind": attack.kind, "seed": config.seed}
-    return GradientSums(environment_of(config, 2), maker(config), chosen=attack.chosen, **about)  # type: ignore[arg-type]
+    about = {"users": attack.users, "kind": attack.kind, "seed": config.seed, "statistic": config.statistic}
+    return NetworkSums(environment_of(config, 2), maker(config), chosen=attack.chosen, **about)  # type: ignore[arg-type]
 
 
 def _summed(thing: Any, config: AuditConfig) -> str:
@@ -173,19 +177,20 @@ def fitting(config: AuditConfig) -> tuple[str, ...]:
         return config.attacks
     if per_step(config.boundary):
         return ("one-release",)
-    gradients = config.statistic == "gradient"
+    networks = config.statistic in OF_NETWORKS
     if config.boundary is not None and config.boundary.options.get("visits", 1) > 1:
-        return ("stream",) if gradients else ("stream", "late")  # one user does not come back to one release
+        return ("stream",) if networks else ("stream", "late")  # one user does not come back to one release
     try:
         thing = maker(config)(environment_of(config, 2), 1, 0, config.statistic)
     except GridError:
         raise
     except (ValueError, TypeError) as error:
         raise GridError(f"What is to be audited cannot be built: {error}") from None
-    if gradients:
+    if networks:
         local = board_of(thing).guarantee.model is TrustModel.LDP  # no batch hides a report: others are in the stream
         left_out = {"stream": config.users == 1, "others": local, "critic": not _has_critic(board_of(thing))}
-        return tuple(name for name in ON_GRADIENTS if not left_out.get(name))
+        names = ON_GRADIENTS if config.statistic == "gradient" else ON_DYNAMICS
+        return tuple(name for name in names if not left_out.get(name))
     if _own_noise_protects(thing):
         return ("stream", "black-box")  # the plan for the first user follows from no data
     attacks = ["one-release", *(["stream", "late"] if config.users > 1 else []), "hostile"]
@@ -246,7 +251,7 @@ def audit(
             np.concatenate([rows for _, rows in sorted(seen.pop((attack, world)), key=_first)]) for world in (0, 1)
         ]
         if (
-            isinstance(here, Releases | GradientSums)
+            isinstance(here, Releases | NetworkSums)
             and min(float((rows[:, -1] == FAILED).mean()) for rows in worlds) > 0.5
         ):
             raise GridError(f"{attack.title}: most runs failed in both worlds, so that there is nothing to compare.")

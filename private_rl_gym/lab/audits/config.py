@@ -22,7 +22,10 @@ from private_rl_gym.wrappers import Boundary, LDPPerStep
 
 __all__ = [
     "ATTACKS",
+    "OF_NETWORKS",
+    "ON_DYNAMICS",
     "ON_GRADIENTS",
+    "STATISTICS",
     "AuditConfig",
     "as_built",
     "entry_of",
@@ -32,7 +35,10 @@ __all__ = [
     "target_of",
 ]
 
-STATISTICS = ("tabular", "linear", "reports", "staged-reports", "gradient")
+STATISTICS = ("tabular", "linear", "reports", "staged-reports", "gradient", "dynamics")
+
+OF_NETWORKS = ("gradient", "dynamics")
+"""Statistics of users who run networks. Their attacks are white boxes."""
 
 ATTACKS = ("one-release", "stream", "late", "black-box", "one-run", "hostile", "early")
 """Names of all attacks on sums of counts, of reports and of moments.
@@ -46,6 +52,13 @@ ON_GRADIENTS = ("one-release", "stream", "others", "parts", "critic", "local-ste
 
 In this order: one user's gradient, the stream after a user, a batch of several; a report of all parts, of the value
 network's gradient, of several steps; and objectives with numbers as small and as large as there are.
+"""
+
+ON_DYNAMICS = ("one-release", "stream", "others", "scales", "centre", "hostile")
+"""Names of all attacks on corrections of a model, which are white boxes.
+
+In this order: one user's step, the stream after a user, a batch of several; votes on scales, means; and questions with
+numbers as small and as large as there are.
 """
 
 
@@ -152,17 +165,21 @@ class AuditConfig:
     def check(self) -> None:
         """Raise if a value cannot be run."""
         self._check_types()
-        gradients = self.statistic == "gradient"
-        fitting, where = (ON_GRADIENTS, " on gradients") if gradients else (ATTACKS, "")
+        networks = self.statistic in OF_NETWORKS
+        fitting, where = {
+            "gradient": (ON_GRADIENTS, " on gradients"),
+            "dynamics": (ON_DYNAMICS, " on dynamics"),
+        }.get(self.statistic, (ATTACKS, ""))
         for name in self.attacks:
             if name not in fitting:
                 raise GridError(f"There is no attack {name!r}{where}: choose of {', '.join(fitting)}.")
-        if gradients and per_step(self.boundary):
-            raise GridError("statistic is 'gradient', and per-step sums nothing: name jdp, ldp or sdp.")
+        if networks and per_step(self.boundary):
+            raise GridError(f"statistic is {self.statistic!r}, and per-step sums nothing: name jdp, ldp or sdp.")
         for part in ("agent", "environment"):
-            if gradients and getattr(self, part) is not None:
+            if networks and getattr(self, part) is not None:
                 raise GridError(
-                    f"statistic='gradient' audits what a boundary publishes of users made for it: leave the {part} out."
+                    f"statistic={self.statistic!r} audits what a boundary publishes of users made for it: leave the "
+                    f"{part} out."
                 )
         for name, least in (("users", 1), ("runs", 200), ("horizon", 1)):
             if getattr(self, name) < least:
@@ -206,7 +223,7 @@ def target_of(config: AuditConfig) -> Any:
 def as_built(config: AuditConfig) -> AuditConfig:
     """Return the configuration with the statistic of the target's own boundary.
 
-    A function may build a boundary for gradients, although the configuration does not name them.
+    A function may build a boundary for gradients or dynamics, although the configuration does not name them.
     """
     target = target_of(config)
     if target is None or inspect.isclass(target) or config.statistic != "tabular" or config.environment is not None:
@@ -216,7 +233,7 @@ def as_built(config: AuditConfig) -> AuditConfig:
     except Exception:  # noqa: BLE001 - other code may raise anything; the attacks say what
         return config
     name = getattr(getattr(board, "statistic", None), "name", None)
-    return replace(config, statistic="gradient") if name == "gradient" else config
+    return replace(config, statistic=name) if name in OF_NETWORKS else config
 
 
 def entry_of(part: str, name: Any, code: Collection[str] = ()) -> Entry:
@@ -283,11 +300,11 @@ def per_step(choice: Choice) -> bool:
 def environment_of(config: AuditConfig, n_actions: int, stages: int = 1) -> gym.Env[Any, Any]:
     """Return the environment of the users; two rooms have at least ``stages`` stages.
 
-    Where users report each cell once, there is an action for every stage, so that no report is spared. Users who report
-    gradients are decided by their seeds.
+    Where users report each cell once, there is an action for every stage, so that no report is spared. Users who run
+    networks are decided by their seeds.
     """
-    if config.statistic == "gradient":
-        return canaries(config.horizon)
+    if config.statistic in OF_NETWORKS:
+        return canaries(config.horizon, 1 if config.statistic == "gradient" else 2)
     if config.environment is None:
         stages = max(config.horizon, stages)
         return two_rooms(stages, max(n_actions, stages) if config.statistic.endswith("reports") else n_actions)

@@ -20,6 +20,7 @@ from private_rl_gym.lab.registry import GridError
 from private_rl_gym.planning.features import LinearFeatures
 from private_rl_gym.planning.network import Layers
 from private_rl_gym.planning.policy import Policy
+from private_rl_gym.planning.polynomials import Polynomials
 from private_rl_gym.planning.simulate import Trajectories, rollout
 from private_rl_gym.privacy.accounting.guarantee import Covers, Guarantee
 from private_rl_gym.privacy.accounting.guarantee import Neighbours as Relation
@@ -141,6 +142,8 @@ def statistic_there(name: str, env: gym.Env[Any, Any]) -> Any:
     """
     if name == "gradient":
         return Layers((), critic=())  # linear, so that noise is in few entries
+    if name == "dynamics":
+        return Polynomials(1)
     if name != "linear" or getattr(env.unwrapped, "mixture", None) is not None:
         return name
     model = env.unwrapped.model  # type: ignore[attr-defined]

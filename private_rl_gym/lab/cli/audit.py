@@ -12,6 +12,7 @@ import typer
 
 from private_rl_gym.lab import audits
 from private_rl_gym.lab.audits import AuditConfig, Report, everything
+from private_rl_gym.lab.audits.config import OF_NETWORKS, STATISTICS
 from private_rl_gym.lab.audits.figure import tradeoff_figure
 from private_rl_gym.lab.cli import options
 from private_rl_gym.lab.cli.screen import finite, progress, screen, sentences, table
@@ -51,7 +52,7 @@ def audit(
     ] = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    statistic: Annotated[str, typer.Option(help="tabular, linear, reports, staged-reports or gradient.")] = "tabular",
+    statistic: Annotated[str, typer.Option(help=f"{', '.join(STATISTICS[:-1])} or {STATISTICS[-1]}.")] = "tabular",
     horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms, or where Gymnasium sets none.")] = 1,
     reward_range: options.RewardRange = None,
     bins: options.Bins = None,
@@ -63,7 +64,8 @@ def audit(
         list[str] | None,
         typer.Option(
             help="one-release, stream, late, black-box, one-run, hostile, early; on gradients one-release, stream, "
-            "others, parts, critic, local-steps, hostile. May be repeated. All that fit, by default."
+            "others, parts, critic, local-steps, hostile; on dynamics one-release, stream, others, scales, centre, "
+            "hostile. May be repeated. All that fit, by default."
         ),
     ] = None,
     neighbours: Annotated[
@@ -108,8 +110,8 @@ def audit(
         between = None if reward_range is None else list(reward_range)
         adapted = {"horizon": None if horizon == 1 else horizon, "reward_range": between}
         adapted |= options.bounds_of(bins, low, high)
-        if statistic == "gradient" and inside is None and target is None and plain(boundary) in ("sdp", "sdpshuffler"):
-            inside = "ldp"  # a shuffler mixes bits, or gradients that users have noised
+        if statistic in OF_NETWORKS and inside is None and target is None and plain(boundary) in ("sdp", "sdpshuffler"):
+            inside = "ldp"  # a shuffler mixes bits, or vectors that users have noised
         parts = options.settings_of(option, "boundary", "inside", "agent", "environment")
         board = PER_STEP if plain(boundary) == plain(PER_STEP.name) else BOUNDARIES.find(boundary, "--boundary", None)
         budget = options.budget_of(board, epsilon, delta)

@@ -5,9 +5,11 @@
 * ``Reports`` - single steps in wanted cells
 * ``LinearMoments`` - matrices and vectors of least squares
 * ``Gradients`` - clipped gradients of a policy network
+* ``Dynamics`` - corrections of a model of the world
 """
 
 from private_rl_gym.privacy.statistics.base import About, Alphabet, Sensitivity, Statistic, check_scale
+from private_rl_gym.privacy.statistics.dynamics import Dynamics
 from private_rl_gym.privacy.statistics.gradients import Gradients
 from private_rl_gym.privacy.statistics.moments import LinearMoments, MomentLevels
 from private_rl_gym.privacy.statistics.pooled import PooledCounts, ReportedSteps
@@ -17,6 +19,7 @@ from private_rl_gym.privacy.statistics.tabular import TabularCounts, TabularStep
 __all__ = [
     "About",
     "Alphabet",
+    "Dynamics",
     "Gradients",
     "LinearMoments",
     "MomentLevels",

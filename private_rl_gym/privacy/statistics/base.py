@@ -149,6 +149,9 @@ class Statistic(ABC):
     dilution: float | None = None
     """The factor by which a user says less here than in the statistic that this one stands for; None for all of it."""
 
+    choice: Any = None
+    """The value of ``statistic=`` that asks for just this one, where the name alone does not."""
+
     draws: int = 0
     """Number of uniforms that the encoding of one user needs, or of one stage where all stages are sent apart."""
 

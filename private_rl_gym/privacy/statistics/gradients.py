@@ -71,7 +71,7 @@ class Gradients(Statistic):
     unit = GRID
 
     def __init__(self, network: Network, horizon: int) -> None:
-        self.network, self.horizon = network, horizon
+        self.network, self.horizon, self.choice = network, horizon, network.layers
         self.n_states, self.n_actions = network.inputs, network.outputs
         self.stages = read_only(_segments(horizon))
         self.public = {"stages": self.stages}

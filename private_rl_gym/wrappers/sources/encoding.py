@@ -86,6 +86,26 @@ class ObservationCode:
                 row[at + (place if inside else 0)] = 1.0 if inside else np.nan
                 at += size
 
+    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the least and the largest numbers of rows: bounds of the space, or ``LARGEST``."""
+        low, high, at = np.full(self.size, -LARGEST), np.full(self.size, LARGEST), 0
+        for leaf in leaves(self.space):
+            size = _size(leaf)
+            if isinstance(leaf, spaces.Box):
+                below, above = leaf.low.ravel().astype(np.float64), leaf.high.ravel().astype(np.float64)
+                bounded = at + np.flatnonzero((below > -BOUNDED) & (above < BOUNDED) & (above > below))
+                low[bounded], high[bounded] = -1.0, 1.0
+            else:
+                low[at : at + size], high[at : at + size] = 0.0, 1.0
+            at += size
+        return low, high
+
+    def observations(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the observations of a Box from their rows."""
+        if not isinstance(self.space, spaces.Box):
+            raise TypeError(f"Functions of observations are for a Box, and these are of {self.space}.")
+        return (rows * self.half + self.middle).reshape(len(rows), *self.space.shape)
+
     def scale(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Scale written rows in place, and return which rows are good."""
         good = np.array(np.isfinite(rows).all(axis=1), dtype=np.bool_)

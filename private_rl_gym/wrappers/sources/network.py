@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -19,8 +20,8 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from private_rl_gym.envs.vector import TabularVectorEnv
-from private_rl_gym.planning.arrays import as_array
-from private_rl_gym.planning.network import Layers, Network, NetworkPolicy, NetworkTrajectories
+from private_rl_gym.planning.arrays import as_array, real
+from private_rl_gym.planning.network import ExploringPolicy, Layers, Network, NetworkPolicy, NetworkTrajectories
 from private_rl_gym.wrappers.sources.base import MOST_USERS, TRANSPARENT, Source, layers, lend
 from private_rl_gym.wrappers.sources.encoding import ActionCode, ObservationCode
 from private_rl_gym.wrappers.sources.quiet import BadUserError, quietly
@@ -49,7 +50,7 @@ class NetworkSource(Source):
     Args:
         env: The environment.
         horizon: Largest number of steps in an episode, if the environment does not define it.
-        chosen: The hidden layers of the network.
+        chosen: The hidden layers of the network; None if users run any network, and may explore.
 
     Attributes:
         vectorised: Whether groups of users are met in one vector environment.
@@ -58,11 +59,13 @@ class NetworkSource(Source):
     statistic = "gradient"
     network: Network
 
-    def __init__(self, env: gym.Env[Any, Any], horizon: int | None, chosen: Layers) -> None:
+    def __init__(self, env: gym.Env[Any, Any], horizon: int | None, chosen: Layers | None) -> None:
         super().__init__(env, None)
         self.observations = ObservationCode.of(env.observation_space)
         self.actions = ActionCode.of(env.action_space)
-        self.network = Network(self.observations.size, chosen, self.actions.choices, self.actions.continuous)
+        self._free = chosen is None
+        layers_of = Layers(()) if chosen is None else chosen
+        self.network = Network(self.observations.size, layers_of, self.actions.choices, self.actions.continuous)
         self.n_states, self.n_actions, self.padded = self.network.inputs, self.network.outputs, False
         self.horizon = self._find_horizon(horizon)
         each = self.horizon * (self.network.inputs + 2 * self.network.action_size + 1)
@@ -84,12 +87,18 @@ class NetworkSource(Source):
 
         It shares no object with the learner.
         """
-        parameters = policy
-        if isinstance(policy, NetworkPolicy):
-            if policy.network != self.network:
-                raise ValueError(f"The policy is a {policy.network}, and these users run a {self.network}.")
-            parameters = policy.parameters
-        return NetworkPolicy(self.network, as_array(parameters, "parameters"), self.horizon)
+        if not isinstance(policy, NetworkPolicy):
+            return NetworkPolicy(self.network, as_array(policy, "parameters"), self.horizon)
+        theirs, network = policy.network, self.network
+        if self._free:
+            network = replace(network, layers=theirs.layers, squashed=theirs.squashed)
+        if theirs != network:
+            raise ValueError(f"The policy is a {theirs}, and these users run a {network}.")
+        parameters = as_array(policy.parameters, "parameters")
+        if self._free and isinstance(policy, ExploringPolicy):
+            share, longest = real(policy.share, "share"), real(policy.longest, "longest")
+            return ExploringPolicy(network, parameters, self.horizon, share, longest)
+        return NetworkPolicy(network, parameters, self.horizon)
 
     def users(self, users: Any) -> NDArray[Any]:
         """Return a checked copy of the seeds of given users."""
@@ -101,9 +110,9 @@ class NetworkSource(Source):
     def check_options(self, options: dict[str, Any] | None) -> NoReturn:
         """Raise ValueError, because users are not met by ``reset``."""
         raise ValueError(
-            "A boundary that publishes gradients meets users through serve, because a gradient belongs to the policy "
-            "that a user ran: let an agent learn, or call board.serve(policy, users). Evaluate on the environment "
-            "itself."
+            "A boundary that publishes gradients or dynamics meets users through serve, because what they report "
+            "belongs to the policy that they ran: let an agent learn, or call board.serve(policy, users). Evaluate on "
+            "the environment itself."
         )
 
     def action_of(self, action: Any) -> NoReturn:
@@ -138,7 +147,7 @@ class NetworkSource(Source):
         """
         assert isinstance(policy, NetworkPolicy)  # noqa: S101 - it was checked when it was sent
         assert rng is not None  # noqa: S101 - networks draw their actions
-        network, draws = self.network, self.network.draws(rng, count, self.horizon)
+        network, draws = self.network, policy.draws(rng, count)
         episodes = NetworkTrajectories(
             np.zeros((count, self.horizon, network.inputs)),
             np.zeros((count, self.horizon, network.action_size)),

@@ -1,11 +1,11 @@
-"""White-box attacks on sums of gradients.
+"""White-box attacks on sums of gradients, and on corrections of a model.
 
-Two users get objectives that make one of them move the sums as far as possible.
+Two users get requests that make one of them move the sums as far as possible.
 
-* ``OBJECTIVES`` - the objectives that an attack may ask of users
-* ``GradientSums`` - everything that a boundary publishes of two worlds of such users
+* ``OBJECTIVES``, ``QUESTIONS`` - the requests that an attack may send to users
+* ``NetworkSums`` - everything that a boundary publishes of two worlds of such users
 
-The users, the public coins of their actions, the parameters and the objective are searched for: those are taken with
+The users, the public coins of their actions, the parameters and the request are searched for: those are taken with
 which the exact sums of the two worlds lie farthest apart.
 """
 
@@ -28,9 +28,9 @@ from private_rl_gym.privacy.accounting.guarantee import Neighbours
 from private_rl_gym.privacy.audit.judging import Score
 from private_rl_gym.privacy.audit.learned import LastDigits, LinearDiscriminant, NaiveBayes
 from private_rl_gym.privacy.audit.likelihood import Stream, likelihood, says_gaussian
-from private_rl_gym.privacy.requests import Objective
+from private_rl_gym.privacy.requests import Objective, Refinement
 
-__all__ = ["OBJECTIVES", "OTHERS", "GradientSums"]
+__all__ = ["OBJECTIVES", "OTHERS", "QUESTIONS", "NetworkSums"]
 
 OTHERS = 10
 """Number of users in a batch where the user who differs is among others."""
@@ -59,7 +59,36 @@ SCALES = {"hostile": (0.1, 1.0, 50.0)}
 """Factors on the parameters of the network that users run; 1 where nothing is said."""
 
 
-class GradientSums:
+_REWARD: dict[str, Any] = {"about": "step", "centre": 0.0, "scale": 1e9, "units": (0.0, 1.0), "clip": 1e-3}
+
+QUESTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "one-release": (_REWARD, {**_REWARD, "clip": 0.3}),
+    "stream": (_REWARD,),
+    "others": (_REWARD, {**_REWARD, "clip": 0.3}),
+    "scales": ({**_REWARD, "about": "scales"},),
+    "centre": ({**_REWARD, "about": "centre", "scale": 1.0},),
+    "hostile": tuple(
+        {**_REWARD, "about": about, "scale": scale, "units": (unit, unit), "clip": clip}
+        for about in ("step", "centre")
+        for scale, unit, clip in ((1e-9, 1e-300, 1e-172), (1e9, 1e9, 1e-300), (1.0, 1e-300, 1e300), (1e-300, 1.0, 1e-3))
+    ),
+}
+"""For each attack the questions that it may ask of users, whose state is one number."""
+
+
+def requests_of(kind: str, exact: Any, stages: int) -> list[Any]:
+    """Return the requests of an attack, for this statistic."""
+    if exact.name == "gradient":
+        return [exact.checked(Objective(np.zeros(stages), **options)) for options in OBJECTIVES[kind]]
+    found = []
+    for options in QUESTIONS[kind]:
+        row = {name: np.full(1, options[name]) for name in ("centre", "scale")}
+        units, coefficients = np.array(options["units"]), np.zeros((exact.basis.size, exact.targets))
+        found.append(Refinement(options["about"], **row, units=units, coefficients=coefficients, clip=options["clip"]))
+    return [exact.checked(request) for request in found]
+
+
+class NetworkSums:
     """White box: all published sums of batches in which one user differs."""
 
     def __init__(
@@ -70,16 +99,17 @@ class GradientSums:
         users: int,
         kind: str,
         seed: int,
+        statistic: str = "gradient",
         chosen: tuple[bytes, bytes] | None = None,
     ) -> None:
         """Prepare the game.
 
         ``chosen`` is the result of a worker that has prepared it, so that the search runs once.
         """
-        self._env, self._make, self._count, self._seed = env, make, users, seed
+        self._env, self._make, self._count, self._seed, self._statistic = env, make, users, seed, statistic
         board = self._board(PROBE, 0)
-        if getattr(board.statistic, "name", None) != "gradient":
-            raise GridError(f"{type(board).__name__} publishes no gradients, but sums of {board.statistic.title}.")
+        if getattr(board.statistic, "name", None) != statistic:
+            raise GridError(f"{type(board).__name__} publishes no {statistic}, but sums of {board.statistic.title}.")
         self.guarantee = guarantee_of(board)
         if self.guarantee.neighbours is not Neighbours.REPLACE_ONE:
             raise GridError(f"The guarantee is for '{self.guarantee.neighbours}', and this attack replaces a user.")
@@ -87,7 +117,7 @@ class GradientSums:
         size = board.source.network.size
         self._theta = np.array([0.0, 0.0, 1.0, -1.0]) if size == 4 else np.random.default_rng(0).normal(size=size)
         exact, stages = board.statistic.exact, board.source.horizon
-        self._asks = [exact.checked(Objective(np.zeros(stages), **options)) for options in OBJECTIVES[kind]]
+        self._asks = requests_of(kind, exact, stages)
         scales = SCALES.get(kind, (1.0,))
         searched = itertools.product(scales, range(COINS)) if chosen is None else [np.frombuffer(chosen[0]).tolist()]
         farthest = 0.0
@@ -114,7 +144,7 @@ class GradientSums:
 
     def _board(self, world: int, number: int) -> Any:
         seed = seed_of(self._seed, self._count, world, number)
-        return board_of(bound(self._make(self._env, self._count, seed, "gradient")))
+        return board_of(bound(self._make(self._env, self._count, seed, self._statistic)))
 
     def _batches(self, board: Any) -> list[int]:
         """Return the public numbers of users in the batches that are published."""
@@ -122,7 +152,7 @@ class GradientSums:
         while left > 0:
             sizes.append(min(left, max(1, board.users_to_release)))
             parameters = np.zeros(board.source.network.size)
-            ask = Objective.plain(board.source.horizon)
+            ask = requests_of("stream", board.statistic.exact, board.source.horizon)[0]
             board.serve(parameters, np.full(sizes[-1], OTHER), ask, rng=np.random.default_rng(0))
             left -= sizes[-1]
         if not board.release.version:
