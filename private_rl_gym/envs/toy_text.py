@@ -24,7 +24,10 @@ def read_toy_text(
         raise TypeError(f"from_gym reads an environment, not {env!r}: make it first, with gym.make.")
     bare = env.unwrapped
     if getattr(bare, "fickle_passenger", False):
-        raise ValueError("Taxi's fickle passenger is not in its transition table: read the environment without it.")
+        raise ValueError(
+            "from_gym reads the transition table, which has no fickle passenger. Make the environment with "
+            "fickle_passenger=False."
+        )
     table = getattr(bare, "P", None)
     initial = getattr(bare, "initial_state_distrib", None)
     if table is None or initial is None:

@@ -86,7 +86,7 @@ class LDPPerStep(Sealed):
         for layer in layers(env):
             if hasattr(layer, "ledger"):
                 raise ValueError(
-                    f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
+                    f"LDPPerStep cannot be put around {type(layer).__name__}, whose rewards are withheld or noisy "
                     "already. Put it around the bare environment."
                 )
         self.source, self._epsilon = source_of(env, horizon, reward_range, low, high), float(epsilon)

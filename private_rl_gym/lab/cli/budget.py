@@ -24,23 +24,24 @@ __all__ = ["budget"]
 
 @sentences
 def budget(
-    users: Annotated[int, typer.Option(help="How many users will come.")],
-    horizon: Annotated[int, typer.Option(help="Steps of a user's episode, H.")],
+    users: Annotated[int, typer.Option(help="Number of users.")],
+    horizon: Annotated[int, typer.Option(help="Number of steps in an episode, H.")],
     states: Annotated[int, typer.Option(help="Number of states, S.")],
     actions: Annotated[int, typer.Option(help="Number of actions, A.")],
-    epsilon: Annotated[float, typer.Option(help="The guarantee to each user.")],
-    delta: Annotated[float, typer.Option(help="0 leaves pure mechanisms only.")] = 1e-6,
-    batch_size: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the guarantee to each user.")],
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee; 0 allows pure mechanisms only.")] = 1e-6,
+    batch_size: Annotated[int, typer.Option(help="Number of users in a batch; each batch is one release.")] = 1,
     beta: Annotated[float, typer.Option(help="Probability that the error bound fails.")] = 0.05,
     linear: Annotated[
-        bool, typer.Option("--linear", help="Moments of linear learners, with tabular features, in place of counts.")
+        bool,
+        typer.Option("--linear", help="Use the moments of linear learners, with tabular features, in place of counts."),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the noise in a count under every trust model and mechanism.
 
-    The table that planning a deployment begins with. Hold the noise against the visits that a count has on average;
-    where it is larger, learning has to pool, batch, or ask for less.
+    Use this table to plan a deployment. Compare the noise with the mean number of visits in a count. If the noise is
+    larger, pool the steps, make larger batches, or choose a smaller statistic.
 
     Example: `private-rl-gym budget --users 50000 --horizon 20 --states 6 --actions 2 --epsilon 1`
     """
