@@ -73,8 +73,8 @@ class HardLinearMixture(TabularEnv):
         self.gap = math.sqrt(1.0 / (32.0 * H * K)) if gap is None else real(gap, "gap")
         if not 0.0 < self.gap <= 0.5 / (H * (d - 1)):
             raise ValueError(
-                f"The gap is {self.gap:g}: it must be above 0 and at most {0.5 / (H * (d - 1)):g}, which is half of 1 "
-                "/ (H (d - 1)), so that probabilities stay in [0, 1]. Give more episodes=, or another gap=."
+                f"The gap is {self.gap:g}: it must be above 0 and at most {0.5 / (H * (d - 1)):g}, which is 1 / (2 H "
+                "(d - 1)), so that probabilities stay in [0, 1]. Give more episodes=, or another gap=."
             )
         check_model(H + 2, 2 ** (d - 1), d)
         signs = instance_generator("hard-linear-mixture", instance_seed).choice([-1.0, 1.0], size=(H, d - 1))

@@ -78,7 +78,7 @@ def _end_states(n_states: int, ends: list[set[float]]) -> dict[float, int]:
 def _horizon(env: gym.Env[Any, Any]) -> int:
     limit = None if env.spec is None else env.spec.max_episode_steps
     if limit is None:
-        raise ValueError(f"{env} has no step limit of its own: say how long an episode is with horizon=.")
+        raise ValueError(f"{env} has no step limit of its own: give the number of steps in an episode, with horizon=.")
     return limit
 
 

@@ -171,7 +171,7 @@ class Admission:
         self.recover()
         number, user = self._pipeline.proposal.source.action_of(action), self.user
         if user is None:
-            raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
+            raise gym.error.ResetNeeded("There is no current user: call reset() to start the next one.")
         if not self._told:
             self._told = True
             warn(

@@ -39,14 +39,15 @@ def audit(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Agent of the black-box attack: a name from `list`, or module:object.", autocompletion=AGENTS.complete
+            help="Agent of the black-box attack: a name from `private-rl-gym list`, or module:object.",
+            autocompletion=AGENTS.complete,
         ),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             "--env",
-            help="Environment of the users: a name from `list`, a Gymnasium id, or module:object; by default two "
+            help="Environment of the users: a name, a Gymnasium id, or module:object; by default two "
             "rooms, in which two users share no count.",
         ),
     ] = None,

@@ -149,7 +149,7 @@ def learn(
 
 @sentences
 def spent(
-    folders: Annotated[list[Path], typer.Argument(help="Folders that `learn` wrote.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders that `private-rl-gym learn` wrote.")],
     delta: Annotated[
         float | None, typer.Option(help="Delta of the total guarantee; by default the sum of the deltas of the runs.")
     ] = None,

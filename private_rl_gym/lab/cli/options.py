@@ -60,7 +60,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 # Environments, with adapters for those of other packages.
 ENVIRONMENT = typer.Option(
     "--env",
-    help="Environment: a name from `list`, a Gymnasium id, or module:object.",
+    help="Environment: a name from `private-rl-gym list`, a Gymnasium id, or module:object.",
     autocompletion=ENVIRONMENTS.complete,
 )
 Horizon = Annotated[

@@ -31,8 +31,8 @@ def plot(
     grid: options.GridName,
     store: options.Store = options.STORE,
     out: Annotated[Path | None, typer.Option(help="Folder for the figures; by default STORE/GRID.")] = None,
-    users: Annotated[int | None, typer.Option(help="Number of users, if `sweep` was run with --users.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if `sweep` was run with --seeds.")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of users, if the sweep was run with --users.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if the sweep was run with --seeds.")] = None,
     code: options.Code = None,
 ) -> None:
     """Draw the figures of a grid from the runs that are finished.
@@ -50,8 +50,8 @@ def table(
     grid: options.GridName,
     store: options.Store = options.STORE,
     kind: Annotated[str, typer.Option("--format", help="Format of the table: markdown, latex or csv.")] = "markdown",
-    users: Annotated[int | None, typer.Option(help="Number of users, if `sweep` was run with --users.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if `sweep` was run with --seeds.")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of users, if the sweep was run with --users.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if the sweep was run with --seeds.")] = None,
     code: options.Code = None,
 ) -> None:
     """Print the finished runs of a grid as a table.

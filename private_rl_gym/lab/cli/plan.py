@@ -33,7 +33,10 @@ def plan(
     ] = None,
     environment: Annotated[str | None, options.ENVIRONMENT] = None,
     table: Annotated[
-        bool, typer.Option("--table", help="Plan for users who are already in a table for `learn`. Replaces --env.")
+        bool,
+        typer.Option(
+            "--table", help="Plan for users who are already in a table for `private-rl-gym learn`. Replaces --env."
+        ),
     ] = False,
     states: Annotated[
         int | None,

@@ -29,7 +29,10 @@ def train(
     context: typer.Context,
     environment: Annotated[str, options.ENVIRONMENT] = "RiverSwim",
     agent: Annotated[
-        str, typer.Option(help="Agent: a name from `list`, or module:object.", autocompletion=AGENTS.complete)
+        str,
+        typer.Option(
+            help="Agent: a name from `private-rl-gym list`, or module:object.", autocompletion=AGENTS.complete
+        ),
     ] = "DPUCBVI",
     boundary: options.Boundary = "jdp",
     epsilon: options.Epsilon = None,

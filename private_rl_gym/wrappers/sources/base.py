@@ -82,8 +82,8 @@ class Source(ABC):
         for layer in layers(env):
             if isinstance(layer, REMEMBERING):
                 raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
-                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
-                    "that one user could change the counts of others, and no guarantee would hold. Scale by public "
+                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next. One "
+                    "user could then change the counts of others, and no guarantee would hold. Scale by public "
                     "constants, with gymnasium.wrappers.TransformObservation; or put it outside the boundary, where "
                     "it reads published data only."
                 )

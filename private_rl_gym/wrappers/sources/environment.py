@@ -137,7 +137,7 @@ class EnvironmentSource(Source):
         """Return a checked copy of the tapes of given users."""
         if self.model is None:
             kind = type(self.env.unwrapped).__name__  # the text of an environment may show the user who is in it
-            raise ValueError(f"{kind} has no tapes: say how many users to serve, users=n.")
+            raise ValueError(f"{kind} has no tapes: give the number of users to serve, users=n.")
         return check_tapes(users, self.model.horizon).copy()
 
     def check_options(self, options: dict[str, Any] | None) -> None:
