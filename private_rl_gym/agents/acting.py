@@ -106,8 +106,8 @@ class Actor:
             self._stateless_calls += episode_start is None
             if self._stateless_calls == 2 and episode_start is None:
                 warnings.warn(
-                    "predict was called again without a state, and plays stage 0 each time. Policies depend on the "
-                    "stage: hand back the state that predict returned, or observe the stage with observe_time=True.",
+                    "predict was called again without state=, so that it plays stage 0 each time. Pass the state that "
+                    "predict returned, or observe the stage with observe_time=True.",
                     stacklevel=4,
                 )
             return np.zeros(users, dtype=np.int64)

@@ -361,7 +361,7 @@ class Agent(ABC):
     def _send(self, request: Request | None) -> None:
         """Send this request to users.
 
-        Users who come by ``reset`` receive it too.
+        Users of ``reset`` and ``step`` receive it, too.
         """
         self.learned = replace(self.learned, request=request)
         if request is not None:
@@ -457,7 +457,9 @@ class Agent(ABC):
         """
         release, stationary = self._board.release, flag(stationary, "stationary")
         if not release.users:
-            raise ValueError("No user has come yet: bring users in with board.ingest(...), or serve them, and publish.")
+            raise ValueError(
+                "There is no release yet. Add users with board.ingest(...) or board.serve(...), and publish."
+            )
         found = self.plan_offline(self.seen(release.with_certain_rows()), stationary=stationary)
         now = replace(self.learned, policy=found.policy, known=found.known)
         self.learned = replace(now, planned=release.version, board=self._board.identity)
@@ -470,8 +472,7 @@ class Agent(ABC):
         Raises ValueError for agents that only explore.
         """
         raise ValueError(
-            f"{type(self).__name__} learns from users whom it meets, and plans for them with optimism: learn offline "
-            "with DPUCBVI or DPAPVI."
+            f"{type(self).__name__} plans for exploration, and cannot learn offline. Use DPUCBVI or DPAPVI."
         )
 
     # Logs ------------------------------------------------------------------------------------------------------------
@@ -535,7 +536,7 @@ class Agent(ABC):
         known = self.learned.known
         if known is None and self.board is None:
             raise ValueError(
-                "It is not recorded what this agent knows: its policy was set, or saved by an older version."
+                "This agent has no mask of known states: its policy was set, or saved by an older version."
             )
         return self.known_now() if known is None else known
 
@@ -582,8 +583,8 @@ class Agent(ABC):
         """Play this policy until there is a new release."""
         if self.board is not None and type(self).next_request is not Agent.next_request:
             raise ValueError(
-                f"{type(self).__name__} asks users about its own plan, so that they cannot run another policy: serve "
-                "it with board.serve(policy, users), or load the agent without an environment."
+                f"{type(self).__name__} makes requests about its own plan, and its users run no other policy. Serve "
+                "this policy with board.serve(policy, users), or load the agent without an environment."
             )
         planned = None if self.board is None else self.board.release.version
         self.learned = replace(self.learned, policy=policy, planned=planned, known=None)

@@ -160,7 +160,7 @@ class BatchedAgent(Agent):
         """
         if self.board is not None:
             raise ValueError(
-                f"{type(self).__name__} decides by itself which policies users run: serve this one with "
+                f"{type(self).__name__} chooses the policies that its users run. Serve this policy with "
                 "board.serve(policy, users), or set it in an agent that was loaded without an environment."
             )
         self.learned = replace(self.learned, policy=policy)

@@ -53,9 +53,9 @@ def users_of(agent: Agent, total_timesteps: Any, *, first: bool) -> int:
     left, size = board.users_left, agent.learns_from
     if left is not None and users > left:
         raise BudgetExhausted(
-            f"{total_timesteps} steps are {users} users of {horizon} steps, and the boundary has room for {left} more "
-            f"of {board.users}. Nothing was released. Learn from fewer steps, or build a boundary for all who will "
-            "ever come: one that has begun takes no more."
+            f"{total_timesteps} steps are {users} users of {horizon} steps each, and the boundary admits only {left} "
+            f"more of its {board.users} users. Nothing was released. Learn from fewer steps, or build a new boundary "
+            "with a larger users=."
         )
     mistaken = total_timesteps == left and horizon > 1
     if first and not agent.num_timesteps and left == board.users and users != left and (mistaken or users < size):
@@ -81,15 +81,12 @@ def board_of(single: gym.Env[Any, Any], agent: Agent) -> Boundary:
         outside = [type(layer).__name__ for layer in takewhile(lambda layer: layer is not board, layers(single))]
         if outside:
             warn(
-                f"{', '.join(outside)} outside the {type(board).__name__} will see nothing and change nothing: agents "
-                "meet users through the boundary. Put wrappers inside it, around the environment."
+                f"{', '.join(outside)} outside the {type(board).__name__} will have no effect, because agents run "
+                "users through the boundary. Put wrappers inside the boundary, around the environment."
             )
         return board
     if getattr(single, "ledger", None) is not None:
-        raise ValueError(
-            f"{type(single).__name__} publishes no sums, which {kind} learns from: it is for learners that act on "
-            "observations. Use LDPUserSide."
-        )
+        raise ValueError(f"{type(single).__name__} publishes no sums, and {kind} learns from sums. Use LDPUserSide.")
     board = OpenBillboard(single)
     notice = "This run is not private: there is no trust boundary around the environment."
     if agent.private:
@@ -107,8 +104,9 @@ def check_statistic(agent: Agent, board: Boundary) -> None:
     name, kind, there = type(agent).__name__, type(board).__name__, board.statistic.name
     if there != agent.statistic:
         raise ValueError(
-            f"{name} learns from {agent.statistic} sums, and the {kind} publishes {there} ones: build the boundary "
-            f"without statistic=, or with statistic={agent.statistic!r} (under a shuffler, the LDPUserSide inside)."
+            f"{name} learns from {agent.statistic} sums, and the {kind} publishes {there} ones. Build the boundary "
+            f"without statistic=, or with statistic={agent.statistic!r}. Under a shuffler, give it to the LDPUserSide "
+            "inside."
         )
     if agent.plans_batches and not (board.closes_early or (agent.takes_large_batches and board.least_batch > 1)):
         raise ValueError(
@@ -158,14 +156,14 @@ def _refuse_changes(env: Any) -> None:
         kind = type(env).__name__
         if kind == "VecNormalize":
             raise ValueError(
-                "VecNormalize scales by what it learned from users, outside any guarantee: give the environment inside "
-                "it. Bring observations to scale by numbers that are publicly known, with "
-                "gymnasium.wrappers.TransformObservation around the environment; rewards need no scale for gradients, "
-                "and reward_range= where they are counted. (NormalizeObservation learns from users too.)"
+                "VecNormalize scales by statistics of users, which no guarantee covers. Give the environment inside "
+                "it. Scale observations by public constants, with gymnasium.wrappers.TransformObservation around the "
+                "environment. NormalizeObservation is not covered either. Rewards need no scaling for gradients; for "
+                "counts, give reward_range=."
             )
         if kind not in WATCHING:
             raise ValueError(
-                f"{kind} would see nothing and change nothing: agents meet users inside it. Give the environment "
-                "itself, with one of gymnasium.wrappers around it that does the same."
+                f"{kind} would have no effect, because agents run users inside it. Give the environment itself, with a "
+                "wrapper of gymnasium.wrappers that does the same."
             )
         env = env.venv

@@ -42,7 +42,7 @@ class Optimist(Agent):
         """The optimistic values of the current plan."""
         _ = self.policy
         if self._plan is None:
-            raise ValueError("These values belong to sums of another board; there are new ones with the next release.")
+            raise ValueError("These values belong to the sums of another boundary. The next release replaces them.")
         return self._plan.q
 
     def progress(self) -> dict[str, float]:

@@ -23,11 +23,11 @@ class HardLinearMixture(TabularEnv):
 
     ## Description
     The instance on which lower bounds for linear mixtures are proved (Zhou, Gu, Szepesvari, 2021), and on which
-    LDP-UCRL-VTR (Liao, He, Gu, 2021) is tried. Actions are vectors a of `d - 1` signs. From state h of the chain a
-    step leads to the state that pays with probability 1/H + <mu_h, a>, and else on along the chain, whose end pays
-    nothing. Every mu_h is a hidden vector of `d - 1` entries +gap or -gap, so that the best action is its signs. In
-    features it is a mixture with `d` weights a stage. The smaller the gap, the less there is to learn, and the more
-    users it takes.
+    LDP-UCRL-VTR (Liao, He, Gu, 2021) is tested. Actions are vectors a of `d - 1` signs. From state h of the chain, a
+    step leads to the rewarding state with probability 1/H + <mu_h, a>, and otherwise to the next state of the chain.
+    The end of the chain has no reward. Every mu_h is a hidden vector of `d - 1` entries +gap or -gap, so that the best
+    action is its signs. In features it is a mixture with `d` weights a stage. With a smaller gap there is less to
+    learn, and more users are needed.
 
     ## Observation space
     `Discrete(horizon + 2)`: the chain 0..H-1, its end (H), and the state that pays (H + 1). With `observe_time=True`,
@@ -73,8 +73,8 @@ class HardLinearMixture(TabularEnv):
         self.gap = math.sqrt(1.0 / (32.0 * H * K)) if gap is None else real(gap, "gap")
         if not 0.0 < self.gap <= 0.5 / (H * (d - 1)):
             raise ValueError(
-                f"The gap is {self.gap:g}: it must be above 0 and at most {0.5 / (H * (d - 1)):g}, half of "
-                "1 / (H (d - 1)), so that chances stay chances. Give more episodes=, or another gap=."
+                f"The gap is {self.gap:g}: it must be above 0 and at most {0.5 / (H * (d - 1)):g}, which is 1 / (2 H "
+                "(d - 1)), so that probabilities stay in [0, 1]. Give more episodes=, or another gap=."
             )
         check_model(H + 2, 2 ** (d - 1), d)
         signs = instance_generator("hard-linear-mixture", instance_seed).choice([-1.0, 1.0], size=(H, d - 1))

@@ -46,8 +46,8 @@ class LoggedUsers(gym.Env[int, int]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:
         """Raise an error, because the episodes of these users are finished."""
         raise gym.error.Error(
-            "These users' episodes are over, and no user can be met: bring the episodes in with board.ingest(...), and "
-            "plan with agent.learn_offline()."
+            "The episodes of these users are over, and no new user can be simulated. Add the episodes with "
+            "board.ingest(...), and plan with agent.learn_offline()."
         )
 
     def step(self, action: int) -> NoReturn:

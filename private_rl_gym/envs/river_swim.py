@@ -137,8 +137,8 @@ class RiverSwim(TabularEnv):
 
     ## Arguments
     - `variant="osband"`: the named river. `"osband"` (swimming right in the middle: back 0.05, stay 0.6, forward
-      0.35), `"strehl-littman"` (0.1, 0.6, 0.3, and harder banks), `"open-banks"` (osband's river, where being
-      carried into a bank is staying there, so that the right bank is easy to hold).
+      0.35), `"strehl-littman"` (0.1, 0.6, 0.3, and harder banks), `"open-banks"` (as `"osband"`, but a
+      swimmer who is carried into a bank stays there, so that the right bank is easy to hold).
     - `horizon=20`: steps in an episode.
     - `n_states=6`: length of the river, at least 3.
     - `reward_law="fixed"`: or `"bernoulli"`.

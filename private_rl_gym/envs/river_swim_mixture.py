@@ -42,9 +42,9 @@ class RiverSwimMixture(TabularEnv):
 
     ## Description
     Transitions and rewards are those of `PrivateRL/RiverSwim-v0` with the same variant (up to rounding), and so is
-    V*. But here they are a mixture of d = 3 known currents, one that carries back, one that holds, one that carries
-    forward, whose hidden weights are the probabilities of the middle of the river (0.05, 0.6, 0.35 for
-    `"osband"`). `env.unwrapped.mixture` holds kernels, features and weights.
+    V*. Here they are a mixture of d = 3 known currents: one carries back, one holds, and one carries forward. The
+    hidden weights are the probabilities of the middle of the river (0.05, 0.6, 0.35 for `"osband"`).
+    `env.unwrapped.mixture` holds kernels, features and weights.
 
     ## Observation space
     `Discrete(n_states)`: the place in the river. With `observe_time=True`, `MultiDiscrete([horizon, n_states])`.

@@ -74,8 +74,8 @@ class SparseModel(FiniteModel):
             raise ValueError(f"probabilities have shape {P.shape}: give one row, with a number for each outcome.")
         if len(starts) - 1 not in (S * A, H * S * A) or starts[0] != 0 or (np.diff(starts) < 1).any():
             raise ValueError(
-                f"There are {len(starts)} offsets: with these rewards there must be {S * A + 1}, or {H * S * A + 1} "
-                "where transitions depend on the stage, rising from 0, with an outcome for every row."
+                f"There are {len(starts)} offsets: with these rewards there must be {S * A + 1}, or {H * S * A + 1} if "
+                "transitions depend on the stage. They must start at 0 and increase, because each row has an outcome."
             )
         if not (0 < len(following) == len(P) == starts[-1]) or following.min() < 0 or following.max() >= S:
             raise ValueError(f"There must be {starts[-1]} outcomes, each with a probability and a state in 0..{S - 1}.")

@@ -24,7 +24,10 @@ def read_toy_text(
         raise TypeError(f"from_gym reads an environment, not {env!r}: make it first, with gym.make.")
     bare = env.unwrapped
     if getattr(bare, "fickle_passenger", False):
-        raise ValueError("Taxi's fickle passenger is not in its transition table: read the environment without it.")
+        raise ValueError(
+            "from_gym reads the transition table, which has no fickle passenger. Make the environment with "
+            "fickle_passenger=False."
+        )
     table = getattr(bare, "P", None)
     initial = getattr(bare, "initial_state_distrib", None)
     if table is None or initial is None:
@@ -75,7 +78,7 @@ def _end_states(n_states: int, ends: list[set[float]]) -> dict[float, int]:
 def _horizon(env: gym.Env[Any, Any]) -> int:
     limit = None if env.spec is None else env.spec.max_episode_steps
     if limit is None:
-        raise ValueError(f"{env} has no step limit of its own: say how long an episode is with horizon=.")
+        raise ValueError(f"{env} has no step limit of its own: give the number of steps in an episode, with horizon=.")
     return limit
 
 

@@ -85,7 +85,9 @@ class TabularVectorEnv(VectorEnv[NDArray[Any], Integers, NDArray[Any]]):
         """
         super().reset(seed=seed)
         if options is not None and "reset_mask" in options:
-            raise ValueError("Users come and go together here: reset all of them, without a reset_mask.")
+            raise ValueError(
+                "The users of a vector environment start and end together: reset all of them, without a reset_mask."
+            )
         tapes = user_option(options)
         if tapes is None:
             tapes = self.model.draw_users(self.np_random, self.num_envs)

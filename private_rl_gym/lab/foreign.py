@@ -104,15 +104,18 @@ def make_env(
         raise GridError(f"--env {name}: it makes a {type(env).__name__}, and must make a gymnasium.Env.")
     if isinstance(env.unwrapped, TabularEnv):
         if bins is not None:
-            raise GridError(f"--env {name}: bins are for observations in a Box, and its states are counted already.")
+            raise GridError(
+                f"--env {name}: bins are for observations in a Box, and this environment has Discrete ones. Leave "
+                "the bins out."
+            )
         return env
     boxes = boxes_of(env.observation_space)
     if bins is not None and not boxes:
         raise GridError(f"--env {name}: its observations, {env.observation_space}, need no bins. Leave --bins out.")
     if isinstance(env.observation_space, spaces.Box) and bins is None:
         raise GridError(
-            f"--env {name}: its observations are {env.observation_space}. Say the bins, in a grid by bins = 8 in "
-            f"the table of the environment; in a command, add --bins 8. {GRADIENTS}"
+            f"--env {name}: its observations are {env.observation_space}. Divide them into bins: in a command with "
+            f"--bins 8, and in a grid with bins = 8 in the table of the environment. {GRADIENTS}"
         )
     if bins is not None:
         try:

@@ -124,8 +124,8 @@ class ExactJudge:
             truth = getattr(agent.board.unwrapped, "model", None)
         if truth is None:
             raise ValueError(
-                "The environment does not know its own model: give truth=, for instance "
-                "TabularModel.from_gym(env, horizon)."
+                "The true model of the environment is not known: give truth=, for instance TabularModel.from_gym(env, "
+                "horizon)."
             )
         return cls(truth)
 

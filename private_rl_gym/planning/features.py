@@ -108,12 +108,11 @@ class LinearFeatures:
         self.reward_nonzeros = int(np.count_nonzero(varphi, axis=-1).max())
         self.largest = self._largest_norm()
         if self.largest == 0.0:
-            raise ValueError("The base kernels are zero everywhere: they lead nowhere.")
+            raise ValueError("The base kernels are zero everywhere, so that they give no transitions.")
         self.bound = self.largest if bound is None else float(bound)
         if not SMALLEST * self.largest <= self.bound < np.inf:
             raise ValueError(
-                f"bound is {bound}: a norm that rows are scaled down to must be at least {SMALLEST:g} times the "
-                f"largest there is, {self.largest:g}."
+                f"bound is {bound}: it must be at least {SMALLEST:g} times the largest norm of a row, {self.largest:g}."
             )
         for norm in (self.largest, self.reward_bound):
             if not SMALLEST <= norm <= 1.0 / SMALLEST:
@@ -179,7 +178,7 @@ class LinearFeatures:
         if d > LARGEST_TABULAR:
             raise ValueError(
                 f"{S} states and {A} actions make d = {d} features, whose moments would have {d * (d + 1) / 2:.1e} "
-                "entries a stage: learn from counts there, with statistic='tabular'."
+                "entries a stage. Learn from counts, with statistic='tabular'."
             )
         rows, kernels, successors = np.repeat(np.arange(S * A), S), np.arange(d), np.tile(np.arange(S), S * A)
         return cls(rows, kernels, successors, np.ones(d), np.eye(S * A).reshape(S, A, S * A), d)

@@ -18,10 +18,10 @@ __all__ = ["Policy"]
 class Policy:
     """The actions, or their probabilities, at each stage and state.
 
-    Build one with :meth:`of`, from integers ``[h, s]`` (or ``[s]``, the same at every stage) that are actions, or
-    from floats ``[h, s, a]`` (or ``[s, a]``) that are probabilities of actions.
+    Build one with :meth:`of`, from actions (integers ``[h, s]``) or from probabilities of actions (floats
+    ``[h, s, a]``). Without the axis h, the policy is the same at every stage.
 
-    A stochastic policy draws by inverse distribution function from a uniform that the caller gives, so that the
+    A stochastic policy draws an action by the inverse distribution function, from a uniform that the caller gives. The
     same uniforms give the same actions in the step loop, the vector environment and the compiled rollout.
 
     Example:

@@ -151,8 +151,8 @@ def optimistic_backward_induction(
     tops = np.arange(horizon, 0, -1.0) if ceiling is None else numbers(ceiling, "ceiling")
     if tops.shape not in ((), (horizon,)) or np.isnan(bonus).any():
         raise ValueError(
-            f"The ceiling has shape {tops.shape}, and {np.isnan(bonus).sum()} bonuses are not numbers: give "
-            f"one ceiling, or one for each of the {horizon} stages, and a bonus without gaps."
+            f"The ceiling has shape {tops.shape}, and {np.isnan(bonus).sum()} bonuses are NaN. Give one ceiling, or "
+            f"one for each of the {horizon} stages, and a bonus without NaN."
         )
     caps = np.empty(bonus.shape)
     caps[:] = tops[..., None, None]

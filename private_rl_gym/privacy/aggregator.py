@@ -96,7 +96,10 @@ class Aggregator:
         ``users`` is None if they left early.
         """
         if self.users is not None and self.gone + count > self.users:
-            raise RuntimeError(f"Sums are calibrated for {self.users} users: no other user is let in.")
+            raise RuntimeError(
+                f"Noise is calibrated for {self.users} users, and no more are admitted. Build a new boundary, with a "
+                "larger users=."
+            )
         self.protocol.check()
         for observer in self.observers:
             observer.left(users, count)
@@ -176,7 +179,7 @@ class Aggregator:
     def begin(self, users: int) -> None:
         """Set the size of the current batch, of which no user has left yet."""
         if not self._apart:
-            raise ValueError("Noise is planned for batches of one size here, and batches are not published apart.")
+            raise ValueError("Noise is calibrated for batches of one size, and the size cannot be changed.")
         if users < self.protocol.needed(users):
             raise ValueError(f"A batch of {users} would shuffle fewer reports than it may, {self.protocol.refusal}")
         if self.pending:
@@ -195,8 +198,8 @@ class Aggregator:
             later = self.schedule.batches(self.users, self.gone)
             if self.version + 1 + later > planned:
                 raise ValueError(
-                    "publish() now would use a release that later users need: noise is calibrated for "
-                    f"{planned}. {self.protocol.more_releases}"
+                    f"publish() now would use a release that later users need: noise is calibrated for {planned} "
+                    f"releases. {self.protocol.more_releases}"
                 )
         if not self._enough():
             self._write_off()

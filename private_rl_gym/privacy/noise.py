@@ -125,15 +125,15 @@ class NoiseSource:
         """
         if os.getpid() != self._process:
             raise RuntimeError(
-                "This process was forked from the one that the noise belongs to, and would draw the same noise for "
-                "other data. Build the boundary in the process that uses it."
+                "This process was forked after the boundary was built, and would draw the same noise for other data. "
+                "Build the boundary in the process that uses it."
             )
         return self._generator
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "Privacy noise is not copied or pickled: two copies would put the same noise on different data. Build a "
-            "boundary anew, or carry one on with save_state and load_state."
+            "new boundary, or continue this one with save_state and load_state."
         )
 
     def gaussian(self, out: NDArray[np.float64]) -> None:
@@ -171,7 +171,7 @@ class NoiseSource:
         """Return the secret state that is needed to continue drawing."""
         if self.secure:
             raise ValueError(
-                "A secure noise source does not give its state away: a run with rng='secure' cannot be saved."
+                "The state of a secure noise source cannot be read: a run with rng='secure' cannot be saved."
             )
         return dict(self.generator.bit_generator.state)
 

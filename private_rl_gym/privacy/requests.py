@@ -105,7 +105,9 @@ class Wanted(Request):
             )
         anywhere, starts = real(self.anywhere, "anywhere"), real(self.starts, "starts")
         if not (anywhere >= 0.0 and starts >= 0.0 and anywhere + starts <= 1.0):
-            raise ValueError(f"anywhere is {anywhere} and starts is {starts}: they are parts of one probability.")
+            raise ValueError(
+                f"anywhere is {anywhere} and starts is {starts}: both must be 0 or more, and add up to at most 1."
+            )
         most = positive_integer(self.most, "most", "reports")
         if most > horizon:
             raise ValueError(f"most is {most}: a user takes {horizon} steps.")

@@ -110,8 +110,8 @@ class Admission:
         source, statistic = self._pipeline.proposal.source, self._pipeline.proposal.side.statistic
         if not statistic.replays:
             raise ValueError(
-                f"This {self._pipeline.name} sums {statistic.name} statistics, which need users who run the learner's "
-                "policy: build it with statistic='tabular' or 'reports'."
+                f"This {self._pipeline.name} sums {statistic.name} statistics, and they need users who run the policy "
+                "of the agent. Build it with statistic='tabular' or 'reports'."
             )
         assert isinstance(source, EnvironmentSource)  # noqa: S101 - such statistics count
         asked, visits = self.asked(request), self._pipeline.options.visits
@@ -171,13 +171,13 @@ class Admission:
         self.recover()
         number, user = self._pipeline.proposal.source.action_of(action), self.user
         if user is None:
-            raise gym.error.ResetNeeded("There is no user here: call reset() to meet the next one.")
+            raise gym.error.ResetNeeded("There is no current user: call reset() to start the next one.")
         if not self._told:
             self._told = True
             warn(
-                f"{self._pipeline.name} withholds rewards: step() returns 0.0 in their place, and every episode spends "
-                "a user. Let learners that act on rewards train on board.private_model(), or use LDPPerStep; evaluate "
-                "them on the environment itself."
+                f"{self._pipeline.name} withholds rewards: step() returns 0.0, and every episode uses up one of its "
+                "users. Train agents that need rewards on board.private_model(), or use LDPPerStep. Evaluate them on "
+                "the environment itself."
             )
         with self._whole():
             seen, problem = quietly(partial(user.take, number))
@@ -209,7 +209,7 @@ class Admission:
                 raise
 
     def lose(self, users: int) -> None:
-        """Count users who come and vanish before their messages arrive."""
+        """Count users who are lost before their messages arrive."""
         self._admit(users)
         with self._coming(users):
             self.bound.sums.lose(users)
@@ -223,9 +223,9 @@ class Admission:
         """
         if self._pipeline.proposal.source.broken:
             raise RuntimeError(
-                "The environment failed while it held many users at once, and one of them may have stopped the others: "
-                "nothing more is published here. What was published keeps its guarantee. Mend the environment, or "
-                "register it without a vector entry point, so that users are met apart."
+                "The environment failed while it simulated many users at once, and one of them may have stopped the "
+                "others: this boundary publishes nothing more. The guarantee of earlier releases holds. Repair the "
+                "environment, or register it without a vector entry point, so that users are simulated one by one."
             )
         self.recover()
 
@@ -241,8 +241,8 @@ class Admission:
         self.require_whole()
         if self.users is not None and self.arrived + users > self.users:
             raise BudgetExhausted(
-                f"{users} more after {self.arrived} users: this boundary was built for {self.users}. Nothing was "
-                "released. Build it for as many users as will come, with users=."
+                f"{users} more users after {self.arrived} are too many: this boundary was built for {self.users}. "
+                "Nothing was released. Build a new boundary with a larger users=."
             )
         _ = self.bound  # before anything stays as it is: it may not fit into memory
         if self._state.saved is not None:
@@ -252,7 +252,7 @@ class Admission:
 
     @contextmanager
     def _coming(self, users: int) -> Iterator[None]:
-        """Count users who come in the block.
+        """Count the users who arrive in the block.
 
         A user who is still in their episode leaves and contributes nothing.
         """

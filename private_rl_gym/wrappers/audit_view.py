@@ -25,8 +25,8 @@ class AuditView:
 
     Args:
         bound: Its pipeline.
-        observers: Those who are shown all users and messages.
-        request: The request to users who come next.
+        observers: The observers, which receive all users and messages.
+        request: The request to the next users.
     """
 
     def __init__(self, bound: Bound, observers: list[Observer], request: Request | None) -> None:

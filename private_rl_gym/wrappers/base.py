@@ -87,7 +87,7 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "A trust boundary is not copied or pickled: two copies would put the same noise on different data, and "
-            "spend one budget twice. Build another, or carry one on with save_state and load_state."
+            "spend one budget twice. Build a new boundary, or continue this one with save_state and load_state."
         )
 
     @frameless
@@ -109,8 +109,8 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
             return getattr(self, name)
         except AttributeError:
             raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}, and does not ask what lies inside the trust "
-                "boundary. An experimenter may ask that, with env.unwrapped or by keeping it at hand."
+                f"{type(self).__name__} has no attribute {name!r}, and does not read attributes from inside the trust "
+                "boundary. In experiments, use env.unwrapped, or keep a reference to the environment."
             ) from None
 
     def has_wrapper_attr(self, name: str) -> bool:
@@ -123,8 +123,8 @@ class Sealed(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
             if not force:
                 return False
             raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}, and passes nothing on to what lies inside the trust "
-                "boundary. Set it there before users come."
+                f"{type(self).__name__} has no attribute {name!r}, and does not set attributes inside the trust "
+                "boundary. Set it on the environment, before the boundary is built."
             )
         setattr(self, name, value)
         return True

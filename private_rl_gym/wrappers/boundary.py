@@ -256,15 +256,15 @@ class Boundary(Sealed):
     def _require_outermost(self) -> None:
         if self._outer is not None:
             raise ValueError(
-                f"This {type(self).__name__} lies inside a {self._outer}, which has taken its users and their reports: "
-                f"call the {self._outer}."
+                f"This {type(self).__name__} lies inside a {self._outer}, which serves its users now. Call the "
+                f"{self._outer}."
             )
 
     # Users ------------------------------------------------------------------------------------------------------------
 
     @property
     def request(self) -> Request | None:
-        """The request to users who come by ``reset`` from now on.
+        """The request to later users of ``reset`` and ``step``.
 
         It is the last request, unless another one was set.
         """
@@ -327,11 +327,11 @@ class Boundary(Sealed):
     ) -> int:
         """Take in users whose episodes are over, in place of serving them.
 
-        They count as served users do, in batches that they are put into in random order, because the order of a table
-        may depend on what is in it. An episode that ended before the horizon waits in the absorbing state; one that is
-        longer is cut. A next state that is missing at the last stage is taken for the absorbing one: name it where this
-        boundary has ``stationary=True``. Where users may come back (``visits=``), a table holds each of them once, and
-        begins a new batch. Ids are compared here and never leave: a user who has come as often as they may is refused.
+        They count as served users do. Batches take them in random order, because the order of a table may depend on its
+        data. An episode that ended before the horizon waits in the absorbing state. A longer episode is cut. A next
+        state that is missing at the last stage is read as the absorbing one: give it if this boundary has
+        ``stationary=True``. If users may return (``visits=``), a table holds each of them once, and begins a new batch.
+        Ids are compared here and are not published. A user with more than the allowed visits is refused.
 
         Privacy:
             The guarantee of this boundary, for replacing one user of a table with all their rows. Users whom ``serve``

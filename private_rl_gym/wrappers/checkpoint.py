@@ -91,13 +91,13 @@ class Saved:
             flush_folder(mark.parent)
         except FileExistsError:
             raise ValueError(
-                f"{self.path} was continued before: going on from it again would put the same noise on different "
-                "data, and break the guarantee. Start anew, with a budget of its own."
+                f"{self.path} was continued before: to continue it again would put the same noise on different data, "
+                "and break the guarantee. Start a new run, with a new budget."
             ) from None
         except OSError as error:
             raise ValueError(
-                f"It cannot be written down beside {self.path} that it is continued ({type(error).__name__}), and "
-                "without that it could be continued twice. Make its folder writable."
+                f"The mark that {self.path} is continued cannot be written ({type(error).__name__}). Without the mark "
+                "it could be continued twice. Make its folder writable."
             ) from None
 
 
@@ -167,7 +167,7 @@ class Loaded:
         restored = {**self.meta, "users": _arrays_again(self.meta["users"])}
         restored["sources"] = {role: _arrays_again(source) for role, source in self.meta["sources"].items()}
         if not (self._has_arrays(arrays) and self._has_numbers(state)):
-            raise ValueError(f"{self.path} is damaged, or belongs to another kind of generator. Nothing was taken up.")
+            raise ValueError(f"{self.path} is damaged, or belongs to another kind of generator. Nothing was loaded.")
         Saved(self.path, self.meta["identity"]).spend()
         take(restored, self.arrays)
 
@@ -215,8 +215,8 @@ def read(path: str | os.PathLike[str], key: bytes | None) -> Loaded:
     seal = arrays.pop("seal", np.zeros(0))
     if not hmac.compare_digest(seal.tobytes(), _seal(text, arrays, key).tobytes()):
         raise ValueError(
-            f"{target} is damaged, or was changed by someone without its key, or was saved with another key= than the "
-            "one that was given here, if any. Nothing was taken up."
+            f"{target} is damaged, or was changed without its key, or was saved with another key= than the one given "
+            "here. Nothing was loaded."
         )
     return Loaded(target, meta, arrays)
 
@@ -227,7 +227,10 @@ def _seal(text: bytes, arrays: Mapping[str, Any], key: bytes | None) -> NDArray[
     With a key, it cannot be computed without the key.
     """
     if key is not None and not (isinstance(key, bytes) and len(key) >= LEAST_KEY):
-        raise ValueError(f"key: give {LEAST_KEY} bytes or more, such as secrets.token_bytes(32), and keep them apart.")
+        raise ValueError(
+            f"key: give {LEAST_KEY} bytes or more, such as secrets.token_bytes(32), and store the key in another "
+            "place than the file."
+        )
     mac = hmac.new(b"" if key is None else key, text, hashlib.sha256)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -43,7 +43,7 @@ class JDPBillboard(Boundary):
         own data (docs/proofs/billboard.md). One user moves the sums by ``statistic.sensitivity()`` at most
         (docs/proofs/tabular-sensitivity.md, docs/proofs/linear-sensitivity.md, docs/proofs/gradients.md); the noise is
         that of docs/proofs/binary-tree.md, docs/proofs/k-ary-tree.md, docs/proofs/matrix-factorization.md or
-        docs/proofs/batched.md. Users who come back: docs/proofs/returning.md.
+        docs/proofs/batched.md. Repeated visits: docs/proofs/returning.md.
 
     Example:
         >>> import gymnasium as gym, private_rl_gym
@@ -66,11 +66,11 @@ class JDPBillboard(Boundary):
             by default the most accurate one for this budget and number of releases, or ``"batched"`` for agents that
             plan their own batches.
         noise: ``"gaussian"`` or ``"laplace"``; by default the more accurate one, Gaussian only if delta allows it.
-        calibration: ``"exact"``, or ``"paper"`` for the printed constants of PUCB and DP-UCBVI (binary tree, Laplace,
-            three families of counts), which cost twice the given epsilon, or of LinOpt (binary tree, Gaussian, linear
-            moments), which cost far less than it. The ledger says so.
-        public_start: Whether to give a weaker guarantee, which hides a user only among those who start in the same
-            state, as in the lower bounds of PUCB (definition 5). The ledger says so.
+        calibration: ``"exact"``, or ``"paper"`` for the constants that the papers print. Those of PUCB and DP-UCBVI
+            (binary tree, Laplace, three families of counts) cost twice the given epsilon. Those of LinOpt (binary tree,
+            Gaussian, linear moments) cost much less than the given epsilon. The ledger states the actual cost.
+        public_start: Whether to give a weaker guarantee, for neighbours who start in the same state, as in the lower
+            bounds of PUCB (definition 5). The ledger states it.
         visits: The number of episodes that one user may be in, each in another batch. Noise is calibrated for all of
             them together. ``ingest`` counts ids; for served users, it is assumed. ``users`` counts episodes.
             If most batches are asked for several reports, ``noise="gaussian"`` may be better.
@@ -104,9 +104,7 @@ class JDPBillboard(Boundary):
         self._delta_said = delta is not UNSAID
         check_budget(epsilon, delta)
         if users is None:
-            raise ValueError(
-                "users is None: noise is calibrated for a number of users, so say how many will come, with users=."
-            )
+            raise ValueError("users is None: noise is calibrated for a number of users. Give it with users=.")
         printed, public_start = uses_printed_constants(calibration), flag(public_start, "public_start")
         options = CommonOptions.of(type(self), common, users=users, visits=visits, printed=printed)
         super().__init__(env, options)
@@ -119,7 +117,9 @@ class JDPBillboard(Boundary):
                 f"is in each of them once at most. Write visits={min(users, batches)}, or take smaller batches."
             )
         if visits > 1 and printed:
-            raise ValueError(f"calibration={calibration!r} is for users who come once, as printed: leave visits out.")
+            raise ValueError(
+                f"calibration={calibration!r} covers one visit of each user, as printed: leave visits out."
+            )
         self._choices = options.source("choices")
         returning = f"that no user is in more than {visits} episodes, or twice in a batch, is checked for users with "
         returning += "ids, and assumed of all others"
@@ -177,14 +177,15 @@ def _neighbours(neighbours: str, *, public_start: bool) -> Neighbours:
     """Return the users between whom the guarantee holds."""
     if among(neighbours, ("add-remove",)):
         raise ValueError(
-            "neighbours is 'add-remove': the number of users and the times of releases are published here, so that one "
-            "user more or less would be seen. Write neighbours='zero-out', where their place stays and their data does "
-            "not."
+            "neighbours is 'add-remove': the number of users and the times of releases are published, and would "
+            "reveal an additional user. Use neighbours='zero-out', where the user stays and their data are removed."
         )
     if not among(neighbours, ("replace", "zero-out")):
         raise ValueError(f"neighbours is {shown(neighbours)}: write neighbours='replace' or neighbours='zero-out'.")
     if neighbours == "zero-out" and public_start:
-        raise ValueError("public_start=True replaces a user, and neighbours='zero-out' none: leave one of them out.")
+        raise ValueError(
+            "public_start=True is for neighbours='replace', and not for 'zero-out': leave one of the two out."
+        )
     if neighbours == "zero-out":
         return Neighbours.ZERO_OUT
     return Neighbours.SAME_START if public_start else Neighbours.REPLACE_ONE

@@ -86,7 +86,7 @@ class LDPPerStep(Sealed):
         for layer in layers(env):
             if hasattr(layer, "ledger"):
                 raise ValueError(
-                    f"LDPPerStep around {type(layer).__name__} makes no sense: rewards are withheld or noisy there "
+                    f"LDPPerStep cannot be put around {type(layer).__name__}, whose rewards are withheld or noisy "
                     "already. Put it around the bare environment."
                 )
         self.source, self._epsilon = source_of(env, horizon, reward_range, low, high), float(epsilon)
@@ -143,7 +143,7 @@ class LDPPerStep(Sealed):
         number = self._number(action)  # checked first, also after an early end, which must not show
         user = self._user
         if user is None or self._stage >= self.source.horizon:
-            raise gym.error.ResetNeeded("This user's episode is over: call reset() to meet the next one.")
+            raise gym.error.ResetNeeded("This user's episode is over: call reset() to start the next one.")
         if user.open:  # else they wait, as their trajectory says
             _, problem = quietly(partial(user.take, number))
             if problem is not None:

@@ -45,7 +45,7 @@ class Pacer:
             times = math.floor((time.monotonic() - start) / stated) + 1
             if times > 1:
                 warn(
-                    f"Users took longer than the stated pace of {self.seconds:g} s each, which tells something of "
-                    "them: state a slower one."
+                    f"Users took longer than the stated pace of {self.seconds:g} s each, and the delay reveals "
+                    "something about them. State a slower pace."
                 )
             time.sleep(max(0.0, start + times * stated - time.monotonic()))

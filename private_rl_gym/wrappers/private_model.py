@@ -36,27 +36,26 @@ def private_model(
 
     Args:
         release: The release.
-        belief: The estimate itself (``"mean"``); or, for learners that have to explore, the estimate with rewards
-            raised by what noise and chance may hide, and with states and actions that pay 1 for ever where a count is
-            below its noise (``"optimistic"``); or a model that is drawn at random, the wider the less is known
-            (``"sampled"``); or, for learners that are to keep to what is known, the estimate with rewards lowered by
-            twice what noise adds to them (``"pessimistic"``): no reward is below 0, so that noise around rare rewards
-            would otherwise pay where nothing is paid.
+        belief: The model to return. ``"mean"`` is the estimate itself. ``"optimistic"``, for exploration, raises the
+            rewards by the possible error from noise and sampling; a state and action whose count is below its noise
+            pays 1 at all later steps. ``"sampled"`` is a random model, with more variance where less is known.
+            ``"pessimistic"``, for offline learning, lowers the rewards by twice the error from noise: rewards are not
+            below 0, so that noise would otherwise raise rare rewards.
         start: The state in which users start, or the probabilities of all, where this is known publicly. Counts that
             are pooled over stages do not say it.
         rng: The generator of a sampled model.
     """
     if not isinstance(release, Release):
         raise ValueError(  # noqa: TRY004 - the boundary is wrong, not the type
-            "A release of linear moments makes no model: it does not say where users start. Build the boundary with "
+            "A release of linear moments makes no model, because it has no start states. Build the boundary with "
             "statistic='tabular'."
         )
     if not among(belief, get_args(Belief)):
         raise ValueError(f"belief is {shown(belief)}: choose {', '.join(map(repr, get_args(Belief)))}.")
     if release.pooled and start is None:
         raise ValueError(
-            "Counts that are pooled over stages do not say where users start: give start=, a state or the "
-            "probabilities of all, if it is known publicly; or build the boundary without stationary=True."
+            "Counts pooled over stages have no start states. If the start is publicly known, give start=, a state or "
+            "one probability for each state. Otherwise build the boundary without stationary=True."
         )
     horizon, n_states, _ = release.n.shape
     m, n = project_counts(release.m, release.n, 0.0)

@@ -125,12 +125,12 @@ class SDPShuffler(Boundary):
         """Return the options of noise bits."""
         if smallest is not None:
             raise ValueError(
-                f"smallest_batch is {smallest}: it is for reports, which hide among each other. Noise bits protect "
-                "batches of any size. Leave it out."
+                f"smallest_batch is {smallest}: it is for reports of an LDPUserSide. Noise bits protect batches of any "
+                "size. Leave it out."
             )
         if epsilon is None or delta is None:
             missing = " and ".join(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)
-            raise ValueError(f"{missing} not given: say what the noise bits may cost, such as epsilon=1.0, delta=1e-6.")
+            raise ValueError(f"{missing} not given: noise bits need a budget, such as epsilon=1.0, delta=1e-6.")
         return BitsOptions(
             self.users,
             self._options.schedule,
@@ -148,8 +148,8 @@ class SDPShuffler(Boundary):
         """Return the options of reports that users have noised."""
         if epsilon is not None:
             raise ValueError(
-                f"epsilon is {epsilon} around {type(inner).__name__}: no noise is added there, and what shuffling "
-                "makes of its epsilon follows. Leave it out; to choose the outcome, change the epsilon inside."
+                f"epsilon is {epsilon} around {type(inner).__name__}: the shuffler adds no noise there, and its "
+                "epsilon follows from the one inside. Leave it out, or change the epsilon inside."
             )
         delta = 1e-6 if delta is None else real(delta, "delta")
         if not 0.0 < delta < 1.0:
@@ -171,9 +171,8 @@ class SDPShuffler(Boundary):
             except ValueError:
                 continue
         raise ValueError(
-            f"statistic is {statistic!r}, and a shuffler mixes bits: it sums 'tabular' counts, 'reports', "
-            "'staged-reports' and, with calibration='exact', 'linear' moments itself. Put it around LDPUserSide, "
-            "whose reports may be of any kind."
+            f"statistic is {statistic!r}: noise bits are for 'tabular' counts, 'reports', 'staged-reports' and, with "
+            "calibration='exact', 'linear' moments. For other statistics, put the SDPShuffler around LDPUserSide."
         )
 
     def stated(self) -> Guarantee:

@@ -240,8 +240,8 @@ def bounds_of(
     endless = used & ~((np.abs(lower) <= ENDLESS) & (np.abs(upper) <= ENDLESS))
     if endless.any():
         raise ValueError(
-            f"Entries {', '.join(map(str, np.flatnonzero(endless)))} of {space} have no finite bounds. State what "
-            f"is publicly known of them, or guess: {line}."
+            f"Entries {', '.join(map(str, np.flatnonzero(endless)))} of {space} have no finite bounds. Give bounds "
+            f"that are publicly known, or guesses: {line}."
         )
     if (used & ~(lower < upper)).any():
         raise ValueError(f"low is {lower.tolist()} and high {upper.tolist()}: low must lie below high.")
@@ -311,7 +311,7 @@ class _Bins:
         return int(place @ self._strides)
 
     def element(self, number: int) -> Any:
-        raise TypeError(f"Bin {number} stands for many observations.")
+        raise TypeError(f"Bin {number} stands for many observations, and not for one.")
 
 
 class _Numbering:

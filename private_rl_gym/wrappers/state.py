@@ -47,7 +47,7 @@ class State:
     def load(self, path: str | os.PathLike[str], key: bytes | None, admission: Admission) -> None:
         """Continue from a saved state."""
         if admission.arrived:
-            raise ValueError("This boundary has met users: load a state into a new one.")
+            raise ValueError("This boundary has users already: load the state into a new one.")
         loaded = checkpoint.read(path, key)
         self._pipeline.made()
         self._pipeline.fix()

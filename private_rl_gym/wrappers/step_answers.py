@@ -100,7 +100,7 @@ def _adding_up(given: Sequence[float], name: str) -> NDArray[np.float64]:
     if not (np.isfinite(numbers).all() and (numbers >= 0.0).all()):
         raise ValueError(f"{name} is {given!r}: shares are numbers of at least 0.")
     if abs(numbers.sum() - 1.0) > 1e-9:
-        raise ValueError(f"{name} add up to {numbers.sum():g}: a budget is shared out whole, so to 1.")
+        raise ValueError(f"{name} add up to {numbers.sum():g}: the shares of a budget must add up to 1.")
     return np.asarray(numbers / numbers.sum())
 
 

@@ -63,8 +63,8 @@ class Visits:
             )
             raise BadRowsError(
                 f"{twice:,} of {len(came):,} users have come before{often}, or are in the table twice. Nothing was "
-                f"taken, because the guarantee is for users who {covered}. (This is about users: it is for the owner "
-                "of the table.)"
+                f"admitted, because the guarantee is for users who {covered}. (This message is about single users: it "
+                "is for the owner of the table only.)"
             )
         return came
 

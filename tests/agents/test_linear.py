@@ -458,7 +458,7 @@ def test_values_come_with_the_policy_and_stay_with_a_saved_agent(tmp_path):
     np.testing.assert_array_equal(PrivateLinOptVI.load(tmp_path / "agent", env=board).q, agent.q)
     elsewhere = PrivateLinOptVI.load(tmp_path / "agent", env=OpenBillboard(mixture(), users=200, statistic="linear"))
     np.testing.assert_array_equal(elsewhere.request.values, values)
-    with pytest.raises(ValueError, match="another board"):
+    with pytest.raises(ValueError, match="another boundary"):
         _ = elsewhere.q
     assert isinstance(again.policy, Policy)
 

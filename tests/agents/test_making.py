@@ -76,9 +76,9 @@ def test_a_private_agent_that_has_learned_is_loaded_around_a_board(tmp_path):
 @pytest.mark.parametrize(
     ("wrap", "sentence"),
     [
-        (VecNormalize, "VecNormalize scales by what it learned from users"),
+        (VecNormalize, "VecNormalize scales by statistics of users"),
         (lambda env: VecNormalize(VecMonitor(env)), "TransformObservation around the environment"),
-        (lambda env: VecFrameStack(env, 2), "VecFrameStack would see nothing and change nothing"),
+        (lambda env: VecFrameStack(env, 2), "VecFrameStack would have no effect"),
     ],
 )
 def test_what_would_be_dropped_from_around_an_environment_is_refused(wrap, sentence):

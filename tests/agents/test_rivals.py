@@ -97,7 +97,7 @@ def test_widths_that_are_too_small_lose_the_best_arm():
 
 
 def test_dp_se_says_when_too_few_users_come():
-    with pytest.warns(UserWarning, match="20 users are coming.*nothing will be learned"):
+    with pytest.warns(UserWarning, match="20 users are left: nothing will be learned"):
         DPSE("TabularPolicy", JDPBillboard(bandit(), 1.0, 0.0, users=20))
 
 

@@ -268,7 +268,7 @@ def test_predict_plays_the_best_that_is_known(tmp_path):
 
 @pytest.mark.filterwarnings("default:.*nothing will be eliminated")
 def test_too_few_users_are_warned_of():
-    with pytest.warns(UserWarning, match=r"500 users .* 256"):
+    with pytest.warns(UserWarning, match=r"256 users .* 500 users are left"):
         SDPPE("TabularPolicy", sdp(garnet(), 500))
 
 

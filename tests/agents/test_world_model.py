@@ -183,7 +183,9 @@ def test_a_saved_agent_acts_and_states_its_guarantee(tmp_path):
     agent.save(tmp_path / "agent")
     again = WorldModelAgent.load(tmp_path / "agent")
     seen = np.random.default_rng(0).uniform(-1.0, 1.0, (9, 2)).astype(np.float32)
-    np.testing.assert_array_equal(again.predict(seen, deterministic=True)[0], agent.predict(seen, deterministic=True)[0])
+    np.testing.assert_array_equal(
+        again.predict(seen, deterministic=True)[0], agent.predict(seen, deterministic=True)[0]
+    )
     assert str(again.guarantee) == str(agent.guarantee)
 
 

@@ -928,7 +928,7 @@ REFUSED = {
     "returning users in a billion releases": (
         lambda: wrappers.JDPBillboard(river(), 1.0, 1e-6, users=10**12, visits=2),
         ValueError,
-        "Take larger batches",
+        "Use larger batches",
     ),
 }
 

@@ -320,7 +320,7 @@ def test_every_exception_in_a_vector_environment_ends_what_is_published(monkeypa
     monkeypatch.setattr(CartPoleVectorEnv, "step", lambda *_: RAISED["SystemExit"]())
     with pytest.raises(ValueError, match="nothing of this user"):
         board.serve(theta, 5, rng=np.random.default_rng(0))
-    with pytest.raises(RuntimeError, match="nothing more is published"):
+    with pytest.raises(RuntimeError, match="publishes nothing more"):
         board.publish()
 
 

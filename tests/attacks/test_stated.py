@@ -241,7 +241,7 @@ def test_no_fractional_sensitivity_is_rounded_down(law, delta, factor, monkeypat
     monkeypatch.setattr(Fractional, "factor", factor)
     known, noise = TabularCounts(H, S, A).sensitivity(), Fractional(1, 1, law)
     if law == "laplace":
-        with pytest.raises(ValueError, match=f"sensitivity of {factor:g} for Laplace noise"):
+        with pytest.raises(ValueError, match=f"sensitivity of {factor:g}, and Laplace noise"):
             calibrate(noise, known, 1.0, delta)
     else:
         one = calibrate(Batched(1, 1, law), known, 1.0, delta)[0]

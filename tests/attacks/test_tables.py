@@ -236,7 +236,7 @@ def test_learners_who_meet_users_tell_where_they_know(kind, tmp_path):
 def test_learners_without_counts_do_not_claim_to_know():
     board = JDPBillboard(river(), 8.0, 1e-6, users=100, statistic=LinearFeatures.tabular(4, 2))
     agent = PrivateLinOptVI("TabularPolicy", board, seed=0)
-    with pytest.raises(ValueError, match="cannot tell where it knows"):
+    with pytest.raises(ValueError, match="has no mask of known states"):
         agent.knows(0)
 
 

@@ -186,7 +186,7 @@ def test_large_ones_run_too(folder, name, options, board):
         (["--env", "Taxi-v0"], "Did you mean 'Taxi-v"),
         (["--env", "Tavern"], "Any id that Gymnasium knows will do too. One of your own is written as module:object."),
         (["--env", "mine_of_a_test:Two", "--horizon", "3", "--users", "5"], "Here: --reward-range LEAST LARGEST"),
-        (["--env", "CartPole-v1"], "add --bins 8"),
+        (["--env", "CartPole-v1"], "in a command with --bins 8"),
         (["--env", "CartPole-v1", "--bins", "3"], "Add --low=... --high=..."),
         (["--env", "CartPole-v1", "--bins", "many"], "write numbers with commas"),
         (["--env", "Pendulum-v1", "--bins", "3"], "TransformAction(env, lambda number: ..., spaces.Discrete(n))"),
@@ -194,9 +194,9 @@ def test_large_ones_run_too(folder, name, options, board):
         (["--env", "FrozenLake-v1", "--bins", "3"], "need no bins. Leave --bins out."),
         (["--agent", "mine_of_a_test:number"], "must be a subclass"),
         (["--env", "FrozenLake-v1", "--set", "boundary.wrong=3"], "has no option 'wrong'"),
-        (["--env", "FrozenLake-v1", "--config", "own.toml"], "say it in one of both places"),
-        (["--config", "own.toml", "--reward-range", "0", "2"], "say it in one of both places"),
-        (["--bins", "3"], "counted already"),
+        (["--env", "FrozenLake-v1", "--config", "own.toml"], "Give it in one of the two."),
+        (["--config", "own.toml", "--reward-range", "0", "2"], "Give it in one of the two."),
+        (["--bins", "3"], "has Discrete ones"),
     ],
 )
 def test_what_is_missing_is_said(folder, arguments, said):
@@ -315,7 +315,7 @@ def measured(path):
         ('{ id = "Blackjack-v1", reward_range = [[-1.5, 1.5]] }', "has no horizon"),
         ('{ id = "CartPole-v1", horizon = 6 }', "bins = 8"),
         ('{ id = "FrozenLake-v1", horizon = 6, ice = true }', "ice"),
-        ('{ id = "mine_of_a_test:river", horizon = 6, bins = 3 }', "counted already"),
+        ('{ id = "mine_of_a_test:river", horizon = 6, bins = 3 }', "has Discrete ones"),
     ],
 )
 def test_what_a_grid_lacks_is_said_before_it_runs(folder, environment, said):
@@ -334,7 +334,7 @@ def test_users_who_are_met_again_are_of_the_table_or_of_the_sizes():
     assert lake.model.optimal_value() == TabularModel.from_gym(gym.make("FrozenLake-v1"), 4).optimal_value()
     pole = stand_in("CartPole-v1", {"horizon": 4, "bins": [1, 1, 3, 3], "low": -1, "high": 1})
     assert (pole.model.horizon, pole.model.n_states, pole.model.n_actions) == (4, 10, 2)
-    with pytest.raises(GridError, match="leave --env out"):
+    with pytest.raises(GridError, match="Leave --env out"):
         stand_in("Blackjack-v1", {"horizon": 4, "reward_range": [-2, 2]})
 
 

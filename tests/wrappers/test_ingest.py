@@ -102,7 +102,7 @@ def test_every_board_takes_them_in_and_accounts_for_them(make, batch_size):
     ledger = str(board.ledger)  # of a bound board; before users come, it may state more
     assert board.users_left == 28
     assert board.ingest(table(logged(20, seed=1))) == 20
-    with pytest.raises(BudgetExhausted, match="9 more after 32 users"):
+    with pytest.raises(BudgetExhausted, match="9 more users after 32"):
         board.ingest(logged(9, seed=2))
     board.serve(policy, 8)
     assert board.release.users == 40
@@ -308,7 +308,7 @@ def test_a_minari_data_set_comes_through_the_adapters_of_its_environment():
     with pytest.raises(BadRowsError, match=r"2 of 6 rows cannot be taken: 1 with a state .*, 1 with a next state"):
         OpenBillboard(FlattenSpaces(Discretize(Thermometer(), bins=2)), horizon=3).ingest(bad)
     halved = gym.wrappers.TransformObservation(Thermometer(), lambda seen: seen["place"], gym.spaces.Discrete(4))
-    with pytest.raises(TypeError, match="FlattenSpaces and Discretize on top"):
+    with pytest.raises(TypeError, match="add FlattenSpaces and Discretize"):
         OpenBillboard(FlattenSpaces(halved), horizon=3).ingest(data)
 
 
@@ -475,7 +475,9 @@ def spoiled(how, users=6):
 def test_bad_rows_are_refused_in_one_sentence(how, said):
     board = jdp(river())
     before = board.release
-    with pytest.raises(BadRowsError, match=f"of (30|29) rows cannot be taken: .*{said}.*Nothing was taken") as caught:
+    with pytest.raises(
+        BadRowsError, match=f"of (30|29) rows cannot be taken: .*{said}.*Nothing was admitted"
+    ) as caught:
         board.ingest(spoiled(how))
     assert board.release is before
     assert board.users_left == 40
@@ -673,10 +675,10 @@ def test_episodes_show_nothing():
 @pytest.mark.parametrize("call", [lambda b: b.serve([0] * 4, 3), lambda b: b.reset()])
 def test_logged_users_are_not_met(call):
     board = JDPBillboard(LoggedUsers(3, 2, 5), 1.0, 1e-6, users=10)
-    with pytest.raises(gym.error.Error, match=r"bring the episodes in with board\.ingest"):
+    with pytest.raises(gym.error.Error, match=r"Add the episodes with board\.ingest"):
         call(board)
     assert board.users_left == 10
-    with pytest.raises(gym.error.Error, match="no user can be met"):
+    with pytest.raises(gym.error.Error, match="no new user can be simulated"):
         LoggedUsers(3, 2, 5).step(0)
 
 
@@ -688,7 +690,7 @@ def test_sizes_are_checked(arguments):
 
 def test_only_counts_and_reports_are_made_of_a_table():
     board = JDPBillboard(gym.make("PrivateRL/RiverSwimMixture-v0"), 1.0, 1e-6, users=5, statistic="linear")
-    with pytest.raises(ValueError, match="sums linear statistics, which need users who run the learner's policy"):
+    with pytest.raises(ValueError, match="sums linear statistics, and they need users who run the policy of the agent"):
         board.ingest(logged(2))
     with pytest.raises(ValueError, match="bad_rows is 'skip'"):
         OpenBillboard(river()).ingest(logged(2), bad_rows="skip")
@@ -697,7 +699,7 @@ def test_only_counts_and_reports_are_made_of_a_table():
 def test_an_inner_board_takes_nobody_in():
     inside = LDPUserSide(river(), 1.0)
     SDPShuffler(inside, users=40, schedule=10)
-    with pytest.raises(ValueError, match="call the SDPShuffler"):
+    with pytest.raises(ValueError, match="Call the SDPShuffler"):
         inside.ingest(logged(2))
 
 

@@ -68,7 +68,7 @@ def test_a_mechanism_without_a_bound_is_no_default_for_users_who_come_back(monke
     assert chosen.law == "laplace" or chosen.mechanism is usual.mechanism
     asked = jdp(river(), visits=2, users=400, schedule=20, counting="unbounded").audit.plan.chosen
     assert (asked.mechanism, asked.law) == (Unbounded, "laplace")
-    with pytest.raises(ValueError, match="'unbounded' with Gaussian noise has no proof for users who come back"):
+    with pytest.raises(ValueError, match="'unbounded' with Gaussian noise has no proof for repeated visits"):
         jdp(river(), visits=2, users=400, schedule=20, counting="unbounded", noise="gaussian")
 
 
@@ -89,7 +89,7 @@ def test_what_k_visits_cost():
 def test_coefficients_that_do_not_fall_are_refused():
     noise = MatrixFactorization(20, 1)
     object.__setattr__(noise.blt, "scale", noise.blt.scale + 1.0)
-    with pytest.raises(ValueError, match=r"visits is 2: the coefficients for 20 releases do not fall"):
+    with pytest.raises(ValueError, match=r"visits is 2: the coefficients for 20 releases do not decrease"):
         noise.returning(2)
     object.__setattr__(noise.blt, "scale", noise.blt.scale - 1.0)
 

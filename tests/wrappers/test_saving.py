@@ -245,10 +245,10 @@ def test_misuse_gets_a_sentence(tmp_path):
     board.step(1)
     with pytest.raises(ValueError, match="middle of their episode"):
         board.save_state(tmp_path / "state")
-    with pytest.raises(ValueError, match="has met users"):
+    with pytest.raises(ValueError, match="has users already"):
         board.load_state(tmp_path / "state")
     stack = BOARDS["jdp around ldp"](river())
-    with pytest.raises(ValueError, match="call the JDPBillboard"):
+    with pytest.raises(ValueError, match="Call the JDPBillboard"):
         stack.env.save_state(tmp_path / "state")
     with pytest.raises(ValueError, match=r"rng=.secure."):
         jdp(river(), rng="secure").save_state(tmp_path / "state")

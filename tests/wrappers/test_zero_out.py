@@ -95,10 +95,10 @@ def test_printed_constants_cost_what_they_print():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: jdp(river(), neighbours="add-remove"), "published here.*Write neighbours='zero-out'"),
+        (lambda: jdp(river(), neighbours="add-remove"), "are published.*Use neighbours='zero-out'"),
         (lambda: jdp(river(), neighbours="insert"), "neighbours is 'insert': write"),
-        (lambda: jdp(river(), neighbours="zero-out", public_start=True), "leave one of them out"),
-        (lambda: jdp(ldp(river()), neighbours="zero-out"), "leave public_start and neighbours out"),
+        (lambda: jdp(river(), neighbours="zero-out", public_start=True), "leave one of the two out"),
+        (lambda: jdp(ldp(river()), neighbours="zero-out"), "Leave public_start and neighbours out"),
         (
             lambda: jdp(gym.make("PrivateRL/RiverSwimMixture-v0"), neighbours="zero-out", statistic="linear"),
             "moments have a bound for replacing one user",

@@ -67,8 +67,8 @@ def apvi_plan(
 ) -> Plan:
     """Return algorithm 1's values, for counts whose error is at most E.
 
-    With E = 0 they are those of APVI. The penalty is 2 sqrt(Var_P(V) iota / (n - E)) + 16 S H E iota / n where n > E,
-    and sqrt(2 iota / (n - E)) for rewards, which the paper knows; elsewhere Q is 0.
+    With E = 0 they are those of APVI. Where n > E, the penalty is 2 sqrt(Var_P(V) iota / (n - E)) + 16 S H E iota / n,
+    and sqrt(2 iota / (n - E)) for the rewards, which are known in the paper. Elsewhere Q is 0.
     """
     return Plan(*_algorithm_1(n, m, r, horizon, iota, E))
 

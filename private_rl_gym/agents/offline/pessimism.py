@@ -161,7 +161,7 @@ def known_places(release: Published, policy: Policy) -> NDArray[np.bool_]:
     """
     if not isinstance(release, Release):
         raise ValueError(  # noqa: TRY004 - no wrong type, but another agent
-            "This agent learns from no counts of states and actions: it cannot tell where it knows."
+            "This agent learns from no counts of states and actions, so that it has no mask of known states."
         )
     sums = Sums.of(release, stationary=False)
     known = sums.visits > sums.needed[:, None, None]

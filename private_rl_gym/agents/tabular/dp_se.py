@@ -75,7 +75,7 @@ class DPSE(BatchedAgent):
             if left is not None and left < pulls * len(active):
                 if epoch == 1:
                     warnings.warn(
-                        f"{left} users are coming, and a first epoch takes {pulls} for each of {len(active)} arms: "
+                        f"A first epoch takes {pulls} users for each of {len(active)} arms, and {left} users are left: "
                         "nothing will be learned. Serve more users, or give a smaller width_scale=.",
                         stacklevel=2,
                     )

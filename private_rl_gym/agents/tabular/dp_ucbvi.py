@@ -30,10 +30,10 @@ class DPUCBVI(Optimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard`` (the central privatizer), ``LDPUserSide`` (the local one), or any other board.
-        constants: ``"theory"`` for algorithm 1 as printed, where E is four times the largest error bound at beta / 3 of
-            the releases so far (the paper has one E for all of them); ``"practical"`` for ``bonus_scale`` times the
-            first two terms, with counts below twice their noise treated as unknown, a margin of ``noise_scale`` times
-            the noise's standard deviation, and counts projected at E = 0, so that they are not raised.
+        constants: ``"theory"`` for algorithm 1 as printed. E is four times the largest error bound, at beta / 3, of the
+            releases so far (the paper has one E for all of them). ``"practical"``, with ``bonus_scale`` times the
+            first two terms, and a margin of ``noise_scale`` times the noise's standard deviation. Counts below twice
+            their noise are treated as unknown, and counts are projected at E = 0, so that they are not raised.
         bonus_scale: The multiplier of a practical bonus.
         noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -101,7 +101,7 @@ class DPUCBVI(Optimist):
         With ``stationary``, counts are pooled over stages.
         """
         if self.constants == "theory":
-            raise ValueError("constants='theory' is for learners who explore: offline, plan with 'practical' ones.")
+            raise ValueError("constants='theory' is for exploration. To learn offline, give constants='practical'.")
         found = pessimistic_plan(Sums.of(release, stationary=stationary), self.iota, self.bonus_scale, self.noise_scale)
         self._plan = found.plan
         return found

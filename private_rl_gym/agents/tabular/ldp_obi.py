@@ -29,9 +29,9 @@ class LDPOBI(NoisyOptimist):
         policy: ``"TabularPolicy"``.
         env: ``LDPUserSide``, or any other board.
         alpha: The multiple of the noise, above 1, by which denominators are raised.
-        constants: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
-            the code), ``"practical"`` for ``bonus_scale`` times the sampling terms, with counts below twice their noise
-            treated as unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+        constants: ``"theory"``, with values that are optimistic with probability 1 - beta (derived in the code).
+            ``"practical"``, with ``bonus_scale`` times the sampling terms, and a margin of ``noise_scale`` times the
+            noise's standard deviation; counts below twice their noise are treated as unknown.
         bonus_scale: The multiplier of a practical bonus.
         noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.
@@ -42,7 +42,7 @@ class LDPOBI(NoisyOptimist):
     ) -> None:
         if not 1.0 < real(alpha, "alpha") < math.inf:
             raise ValueError(
-                f"alpha is {shown(alpha)}: denominators are raised by more than the noise, so it must be above 1."
+                f"alpha is {shown(alpha)}: it must be above 1, so that denominators are raised by more than the noise."
             )
         self.alpha = float(alpha)
         super().__init__(policy, env, **options)

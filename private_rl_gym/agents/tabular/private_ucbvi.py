@@ -26,9 +26,9 @@ class PrivateUCBVI(NoisyOptimist):
     Args:
         policy: ``"TabularPolicy"``.
         env: ``JDPBillboard``, ``LDPUserSide``, or any other board.
-        constants: ``"theory"`` for constants with which values are optimistic with probability 1 - beta (derived in
-            the code), ``"practical"`` for ``bonus_scale`` times the sampling term, with counts below twice their noise
-            treated as unknown, and a margin of ``noise_scale`` times the noise's standard deviation.
+        constants: ``"theory"``, with values that are optimistic with probability 1 - beta (derived in the code).
+            ``"practical"``, with ``bonus_scale`` times the sampling term, and a margin of ``noise_scale`` times the
+            noise's standard deviation; counts below twice their noise are treated as unknown.
         bonus_scale: The multiplier of a practical bonus.
         noise_scale: The multiplier of a practical margin for noise.
         options: ``beta``, ``verbose``, ``tensorboard_log``, ``seed``; see the base class.

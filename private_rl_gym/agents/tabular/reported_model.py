@@ -105,8 +105,8 @@ class Estimate:
     def updated(self, batches: Sequence[_Observed]) -> Estimate:
         """Return the estimate from all batches.
 
-        It puts some trust in the expected numbers of reports. A batch counts in a cell with weight reports / (reports +
-        noise^2), so that a cell that was visited in one batch alone does not receive the noise of all batches.
+        It puts some trust in the expected numbers of reports. The weight of a batch in a cell is reports / (reports +
+        noise^2): a cell that was visited in one batch only does not receive the noise of all batches.
         """
         shape, S = self.known.shape, self.known.shape[1]
         sums, expected, noise, sampling = np.zeros((*shape, S, 2)), *np.zeros((3, *shape))

@@ -81,12 +81,13 @@ class SDPPE(BatchedAgent):
         self.noise_scale = check_multiplier("noise_scale", noise_scale, "the gap's term for noise", zero=True)
         self.most_policies = positive_integer(most_policies, "most_policies", "policies")
         if not 1.0 <= real(growth, "growth") < math.inf:
-            raise ValueError(f"growth is {shown(growth)}: stages that shrink never end; take 1, or more.")
+            raise ValueError(f"growth is {shown(growth)}: stages must not shrink, so that it must be 1 or more.")
         if first_stage is not None:
             first_stage = positive_integer(first_stage, "first_stage", "the stage to begin with")
             if first_stage > LAST_STAGE:
                 raise ValueError(
-                    f"first_stage is {first_stage}: a stage takes 2^stage users, so {LAST_STAGE} is the most."
+                    f"first_stage is {first_stage}: it must be at most {LAST_STAGE}, because a stage takes 2^stage "
+                    "users."
                 )
         self.search, self.first_stage, self.growth = search, first_stage, float(growth)
         super().__init__(policy, env, **options)
@@ -256,8 +257,8 @@ class SDPPE(BatchedAgent):
         """
         if board.release.pooled:
             raise ValueError(
-                f"{type(self).__name__} explores stage by stage, from where users start, which counts pooled over "
-                "stages do not say: build the boundary without stationary=True."
+                f"{type(self).__name__} explores stage by stage, and needs counts by stage. Build the boundary without "
+                "stationary=True."
             )
 
     # Estimates -------------------------------------------------------------------------------------------------------
@@ -314,8 +315,8 @@ class SDPPE(BatchedAgent):
         enough = 4 if self.constants == "theory" else 2 * (1 + self.growth)
         if users and users < enough * 2**stage and not self._board.release.users:
             warnings.warn(
-                f"{users} users are coming, and a first stage takes {2**stage} for each of its two "
-                "steps: nothing will be eliminated. Serve more users, or begin with a smaller first_stage=.",
+                f"A first stage takes {2**stage} users for each of its two steps, and {users} users are left: "
+                "nothing will be eliminated. Serve more users, or give a smaller first_stage=.",
                 stacklevel=7,
             )
 

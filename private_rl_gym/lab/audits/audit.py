@@ -185,7 +185,7 @@ def fitting(config: AuditConfig) -> tuple[str, ...]:
     except GridError:
         raise
     except (ValueError, TypeError) as error:
-        raise GridError(f"What is to be audited cannot be built: {error}") from None
+        raise GridError(f"The boundary or agent to audit cannot be built: {error}") from None
     if networks:
         local = board_of(thing).guarantee.model is TrustModel.LDP  # no batch hides a report: others are in the stream
         left_out = {"stream": config.users == 1, "others": local, "critic": not _has_critic(board_of(thing))}

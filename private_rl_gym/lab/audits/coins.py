@@ -56,9 +56,13 @@ def guess_coins(
     both = Users(env, make, users=users, place=0, kind=kind, seed=seed, statistic=statistic)
     board: Any = both.board(0, 0)
     if board.guarantee.model is TrustModel.SDP or board.batch_size != 1:
-        raise GridError("One run guesses users from the releases before and after them: publish after every user.")
+        raise GridError(
+            "The attack one-run needs a release before and after each of its users: publish after every user."
+        )
     if hasattr(board, "transcript"):
-        raise GridError("One run guesses users from releases alone, and this boundary publishes more: take a stream.")
+        raise GridError(
+            "The attack one-run reads releases only, and this boundary publishes more. Use the attack stream."
+        )
     exact = board.statistic.exact
     policy, pair = both.policy(exact, guarantee_of(board))
     board.request = both.ask(board.statistic)

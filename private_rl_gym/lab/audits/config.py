@@ -119,11 +119,13 @@ class AuditConfig:
         It may name code only of the modules in ``code``.
         """
         if not isinstance(content, Mapping):
-            raise GridError("The configuration of an audit is a table: one that an audit wrote down.")
+            raise GridError("The configuration of an audit must be a table, as a report of an audit has it.")
         fields = dict(content)
         for name in fields:
             if name not in cls.__dataclass_fields__ or name == "make":
-                raise GridError(f"An audit has no {name!r}: its configuration is one that an audit wrote down.")
+                raise GridError(
+                    f"The configuration of an audit has no {name!r}. Give the configuration in a report of an audit."
+                )
         for name in ("boundary", "inside", "agent", "environment"):
             if fields.get(name) is not None:
                 if not isinstance(fields[name], Mapping) or "name" not in fields[name]:
@@ -174,12 +176,11 @@ class AuditConfig:
             if name not in fitting:
                 raise GridError(f"There is no attack {name!r}{where}: choose of {', '.join(fitting)}.")
         if networks and per_step(self.boundary):
-            raise GridError(f"statistic is {self.statistic!r}, and per-step sums nothing: name jdp, ldp or sdp.")
+            raise GridError(f"statistic is {self.statistic!r}, and per-step publishes no sums: choose jdp, ldp or sdp.")
         for part in ("agent", "environment"):
             if networks and getattr(self, part) is not None:
                 raise GridError(
-                    f"statistic={self.statistic!r} audits what a boundary publishes of users made for it: leave the "
-                    f"{part} out."
+                    f"An audit with statistic={self.statistic!r} makes its own users: leave the {part} out."
                 )
         for name, least in (("users", 1), ("runs", 200), ("horizon", 1)):
             if getattr(self, name) < least:

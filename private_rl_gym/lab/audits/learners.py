@@ -58,10 +58,10 @@ class Actions:
 class OthersActions:
     """Black box: the actions of all users but one, and the last policy.
 
-    A real agent learns in a real stack.
+    An agent learns behind a boundary, as in use.
 
-    The others collude: of many choices of their tapes, before and after the user who differs, the attack takes the one
-    with which that user makes the largest difference if sums are exact.
+    The others collude. The attack tries many choices of their tapes, before and after the user who differs. It takes
+    the choice for which that user makes the largest difference if sums are exact.
     """
 
     gaussian = False
@@ -164,7 +164,7 @@ class Perturbed:
     def _agent(self, world: int, number: int) -> RLSVI:
         agent = self._users.built(world, number)
         if not isinstance(agent, RLSVI):
-            raise GridError("Perturbed values are those of RLSVI.")
+            raise GridError("This attack reads perturbed values, and needs the agent RLSVI.")
         return agent
 
     def runs(self, world: int, first: int, count: int) -> NDArray[np.float64]:

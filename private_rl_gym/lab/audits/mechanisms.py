@@ -96,7 +96,7 @@ class Releases:
         batches = [came for came, _ in self._groups(board, self._pair.tapes) if came]
         if not batches:
             raise GridError(
-                f"{type(board).__name__} has published nothing after {users} users: let more come, with users=, or "
+                f"{type(board).__name__} has published nothing after {users} users: give more users, with users=, or "
                 "publish more often."
             )
         if late:

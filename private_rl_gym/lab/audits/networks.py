@@ -129,7 +129,7 @@ class NetworkSums:
                     farthest, self._pair, self._sums = distance, (one, other), (sums[one][number], sums[other][number])
                     self._ask, self._scale, self._coins = self._asks[number], scale, int(coins)
         if farthest == 0.0:
-            raise GridError(f"{kind}: users who are asked this differ in nothing that they report. Take other attacks.")
+            raise GridError(f"{kind}: the two users send the same reports under this request. Choose other attacks.")
         self._prepare(board)
         here, there = (TOLD[user] for user in self._pair)
         self.view = (stages, users, len(self._sizes), f"user 1 {here}, and in the other {there}")
@@ -156,7 +156,7 @@ class NetworkSums:
             board.serve(parameters, np.full(sizes[-1], OTHER), ask, rng=np.random.default_rng(0))
             left -= sizes[-1]
         if not board.release.version:
-            raise GridError(f"{type(board).__name__} has published nothing after {self._count} users: let more come.")
+            raise GridError(f"{type(board).__name__} has published nothing after {self._count} users: give more users.")
         return sizes
 
     def _seeds(self, user: int) -> list[NDArray[np.int64]]:

@@ -174,7 +174,7 @@ class Users:
     ) -> None:
         model = getattr(env.unwrapped, "model", None)
         if model is None:
-            raise GridError(f"{env} has no tapes: audits need users who can be met again, so a TabularEnv.")
+            raise GridError(f"{env} has no tapes. Audits replay users, and need a TabularEnv.")
         self.env, self.make, self.users, self.place, self.seed = env, make, users, place, seed
         self.tables, self.horizon = model.tables, model.horizon
         self.sizes = (model.horizon, model.n_states, model.n_actions)
@@ -225,7 +225,7 @@ class Users:
                 best = far, policy, pair
         assert best is not None  # noqa: S101 - there is an action
         if best[0] <= 0.0:
-            raise GridError(f"neighbours={kind!r} finds no two users who differ in what they contribute: take another.")
+            raise GridError(f"neighbours={kind!r} finds no two users with different contributions: choose another.")
         return best[1], best[2]
 
     def ask(self, statistic: Statistic) -> Request | None:

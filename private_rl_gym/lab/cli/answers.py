@@ -85,11 +85,12 @@ def of_plan(adviser: Adviser, environment: str, regret: float | None, rows: Mapp
         if advice is not None and name != "none" and advice.verdict not in ("hopeless", "not known"):
             commands += [f"{_short(name)}, {_batches(advice)}:", f"  {_train(problem, advice, adviser.users)}"]
     legend = (
-        f"regret: of all users, in rewards from {low:g} to {high:g}; actions at random lose {adviser.lost:,.0f}. "
-        "share: the same as a share of that, worst: in the worst of the runs. last: what the policy that was learned "
-        "last still loses, as such a share. noise: its deviation in a count of visits after all users; visits: the "
-        "mean of such a count. Regret has heavy tails: another run may lose three times as much. SDP and LDP are "
-        "simulated by this package, to see what they would cost; real people take part under JDP."
+        f"regret: of all users together, in rewards from {low:g} to {high:g}; random actions have a regret of "
+        f"{adviser.lost:,.0f}. share: the regret as a share of that of random actions; worst: the share in the worst "
+        "run. last: the share of the last policy alone. noise: the standard deviation of the noise in a count of "
+        "visits, after all users; visits: the mean of such a count. Regret has heavy tails: another run may have "
+        "three times as much. SDP and LDP are simulated by this package, to show what they would cost; real people "
+        "take part under JDP."
     )
     content = _sizes(problem) | {
         "users": adviser.users,
@@ -126,7 +127,7 @@ def _sentences(adviser: Adviser, regret: float | None, rows: Mapping[str, Recomm
     """Return the answer for a number of users, as sentences."""
     said = [note for answer in rows.values() for note in answer.notes]
     if adviser.simulated < adviser.users:
-        said.append(f"{adviser.simulated:,} users were simulated; with more of them the share is smaller.")
+        said.append(f"{adviser.simulated:,} users were simulated; the share is smaller with more users.")
     reference = rows["none"].advice
     if regret is not None and reference is not None and reference.share > regret:
         said.append(
@@ -138,14 +139,12 @@ def _sentences(adviser: Adviser, regret: float | None, rows: Mapping[str, Recomm
     if short:
         said.append(f"{', '.join(short)}: a share of {regret:g} is not reached even at epsilon = {EPSILONS[-1]:g}.")
     elif all(answer.verdict == "hopeless" for answer in private.values()):
-        said.append(
-            "Hopeless under every trust model: let more users come, make fewer states, or take a larger epsilon."
-        )
+        said.append("Hopeless under every trust model: use more users, fewer states, or a larger epsilon.")
         said += [f"{GRADIENTS}."] if adviser.problem.boxed else []
     if not adviser.problem.true:
         said.append(
-            "A stand-in tells sizes, noise and orders of magnitude; it does not tell this problem's regret. (People "
-            "who were there already, in a table: add --table.)"
+            "A stand-in shows sizes, noise and orders of magnitude; it does not show the regret of this problem. (For "
+            "users who are already in a table, add --table.)"
         )
     return said
 
@@ -206,16 +205,19 @@ def of_users(adviser: Adviser, environment: str, wish: float, rows: Mapping[str,
     said = [note for answer in rows.values() for note in answer.notes]
     least = rows["open"].users
     if least > LADDER[0] and any(row.users <= least and row.enough for name, row in rows.items() if name != "open"):
-        said.append("Without privacy fewer may do: its best learner takes too long to simulate, or chance decided.")
+        said.append(
+            "Without privacy, fewer users may be enough: its best learner takes too long to simulate, or the "
+            "difference is random."
+        )
     if not adviser.problem.true:
         said.append(
-            "A stand-in tells orders of magnitude: where rewards are rare or far, it takes several times as many. "
-            "(People who were there already, in a table: add --table and --users.)"
+            "A stand-in shows orders of magnitude: if rewards are rare or far away, several times as many users are "
+            "needed. (For users who are already in a table, add --table and --users.)"
         )
     legend = (
-        f"users: the fewest, of 1, 2 and 5 times powers of ten up to {LADDER[-1]:,}, who together lose at most a share "
-        f"of {wish:g} of what actions at random lose (--regret). share: that share. last: what the policy that was "
-        "learned last still loses. For all that a plan says of one number of users, give it with --users."
+        f"users: the smallest number, of 1, 2 and 5 times powers of ten up to {LADDER[-1]:,}, with which the regret is "
+        f"at most a share of {wish:g} of that of random actions (--regret). share: that share. last: the share of the "
+        "last policy alone. For a full plan with one number of users, give it with --users."
     )
     found = {
         name: {"users": row.users, "enough": row.enough, "note": "".join(row.notes)} | _content(row.advice)
@@ -243,10 +245,10 @@ def of_table(adviser: Adviser, rows: Sequence[TableAdvice], epsilon: float | Non
     if done < adviser.runs:
         said.append(f"Time ran out after {done} of {adviser.runs} stand-ins: try --seconds 300.")
     if adviser.simulated < adviser.users:
-        said.append(f"{adviser.simulated:,} people were simulated; from more of them more is learned.")
+        said.append(f"{adviser.simulated:,} people were simulated; more is learned from more people.")
     said.append(
-        "Take it for an upper end: people of stand-ins stay to the last step, and did everything. Where many leave, "
-        "some actions were hardly ever taken, or all are worth nearly the same, less is learned."
+        "Read these values as upper ends: in stand-ins, users stay to the last step and take every action. Less is "
+        "learned if many users leave, if some actions are rare, or if all actions have nearly the same value."
     )
     if chosen is not None:
         said.append(f"At epsilon = {chosen.epsilon:g}, for your own table:")
@@ -278,9 +280,10 @@ def of_table(adviser: Adviser, rows: Sequence[TableAdvice], epsilon: float | Non
         "with mean rewards between 0.4 and 0.6, whose people take the best action half of the time, and any else."
     )
     legend = (
-        "value: of the policy that is learned, between that of the habits (0 %) and the best (100 %); least: in the "
-        "worst of the stand-ins; better: where it is better than the habits. noise: its deviation in a count of "
-        "visits that the plan is made from; visits: the mean of such a count."
+        "value: that of the learned policy, between that of the habits (0 %) and the best (100 %); least: in the "
+        "worst of the stand-ins; better: the number of stand-ins where it is better than the habits. noise: the "
+        "standard deviation of the noise in a count of visits that the plan is made from; visits: the mean of such a "
+        "count."
     )
     shown, found = [], []
     for row in rows:

@@ -32,71 +32,89 @@ BROKEN = 3
 def audit(
     boundary: Annotated[
         str,
-        typer.Option(help=f"One of {', '.join(BOUNDARIES)}, {PER_STEP.name}.", autocompletion=BOUNDARIES.complete),
+        typer.Option(
+            help=f"Boundary. One of {', '.join(BOUNDARIES)}, {PER_STEP.name}.", autocompletion=BOUNDARIES.complete
+        ),
     ] = "jdp",
-    inside: Annotated[str | None, typer.Option(help="A boundary inside that one, such as ldp.")] = None,
+    inside: Annotated[str | None, typer.Option(help="Boundary inside --boundary, such as ldp.")] = None,
     agent: Annotated[
         str | None,
-        typer.Option(help="Who learns, for the black box: a name, or module:object.", autocompletion=AGENTS.complete),
+        typer.Option(
+            help="Agent of the black-box attack: a name from `private-rl-gym list`, or module:object.",
+            autocompletion=AGENTS.complete,
+        ),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             "--env",
-            help="Whose users come: a name, a Gymnasium id, or module:object; by default two rooms in which two users "
-            "share no count.",
+            help="Environment of the users: a name, a Gymnasium id, or module:object; by default two "
+            "rooms, in which two users share no count.",
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="A boundary, an agent, or a function that builds one: module:object.")
+        str | None, typer.Option(help="Boundary, agent, or function that builds one, as module:object.")
     ] = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    statistic: Annotated[str, typer.Option(help=f"{', '.join(STATISTICS[:-1])} or {STATISTICS[-1]}.")] = "tabular",
-    horizon: Annotated[int, typer.Option(help="Steps of a user in the two rooms, or where Gymnasium sets none.")] = 1,
+    statistic: Annotated[
+        str, typer.Option(help=f"Statistic of the boundary: {', '.join(STATISTICS[:-1])} or {STATISTICS[-1]}.")
+    ] = "tabular",
+    horizon: Annotated[
+        int,
+        typer.Option(help="Number of steps in an episode, H, of the two rooms or of an environment without a limit."),
+    ] = 1,
     reward_range: options.RewardRange = None,
     bins: options.Bins = None,
     low: options.Low = None,
     high: options.High = None,
-    users: Annotated[int, typer.Option(help="Users in a stream; twice as many meet the agent.")] = 4,
-    runs: Annotated[int, typer.Option(help="Runs of each of two worlds; a fifth of them with the agent.")] = 4_000,
+    users: Annotated[int, typer.Option(help="Number of users in a stream; twice as many with the agent.")] = 4,
+    runs: Annotated[
+        int, typer.Option(help="Number of runs in each of the two worlds; a fifth as many with the agent.")
+    ] = 4_000,
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="one-release, stream, late, black-box, one-run, hostile, early; on gradients one-release, stream, "
-            "others, parts, critic, local-steps, hostile; on dynamics one-release, stream, others, scales, centre, "
-            "hostile. May be repeated. All that fit, by default."
+            help="Attack: one-release, stream, late, black-box, one-run, hostile or early; on gradients one-release, "
+            "stream, others, parts, critic, local-steps or hostile; on dynamics one-release, stream, others, scales, "
+            "centre or hostile; by default all that apply. May be repeated."
         ),
     ] = None,
     neighbours: Annotated[
-        str, typer.Option(help="How the two users are found: searched, disjoint, random, rewards, one-stage.")
+        str,
+        typer.Option(help="Choice of the two neighbouring users: searched, disjoint, random, rewards or one-stage."),
     ] = "searched",
-    confidence: Annotated[float, typer.Option(help="With which all bounds together hold.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Confidence level of all bounds together, in [0.5, 1).")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Random seed of the audit.")] = 0,
     option: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other option, as `boundary.counting=binary-tree` or `agent.constants=theory`."),
+        typer.Option(
+            "--set",
+            help="Any other option, such as `boundary.counting=binary-tree` or `agent.constants=theory`. May be "
+            "repeated.",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A report that an audit wrote: do it again. Code that it names is named by --target or --import, too."
+            help="Report of an earlier audit, to repeat it. Code in it runs only if --target or --import names it."
         ),
     ] = None,
     code: options.Code = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the report.")] = Path("audits"),
     workers: options.Workers = None,
-    engine: Annotated[str, typer.Option(help="joblib, dask or serial.")] = "joblib",
+    engine: Annotated[str, typer.Option(help="Engine of the runs: joblib, dask or serial.")] = "joblib",
     scheduler: options.Scheduler = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Audit every boundary, mechanism and calibration at four epsilons.")
+        bool, typer.Option("--all", help="Audit every boundary, mechanism and calibration at four values of epsilon.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Attack a boundary or an agent, and compare the bounds with its guarantee.
 
-    The stack runs many times in two worlds that differ in one user. How well attacks tell the worlds apart bounds
-    epsilon from below. Exit code 3: more was proved than is claimed.
+    The boundary runs many times in two worlds that differ in one user. An attack guesses the world from what is
+    published, and its success gives a lower bound on epsilon. The exit code is 3 if a lower bound exceeds the stated
+    epsilon.
 
     Example: `private-rl-gym audit --boundary jdp --agent dpucbvi --epsilon 1`
     """
@@ -153,11 +171,11 @@ def _choices(
         chosen = named[name]
         if chosen is None:
             if parts[name]:
-                raise GridError(f"--set {name}...: there is no {name}; name one first.")
+                raise GridError(f"--set {name}.NAME=VALUE: no {name} is given. Name one first.")
         else:
             if catalogue is AGENTS and plain(chosen) in ("dppolicygradient", "ppo"):
                 raise GridError(
-                    f"--agent {chosen}: what protects its users is the boundary. Audit --statistic gradient."
+                    f"--agent {chosen} is protected by its boundary. Leave --agent out, and add --statistic gradient."
                 )
             entry: Any = catalogue.find(chosen, f"--{name}", None)
             if catalogue is ENVIRONMENTS and not entry.packaged:

@@ -24,23 +24,24 @@ __all__ = ["budget"]
 
 @sentences
 def budget(
-    users: Annotated[int, typer.Option(help="How many users will come.")],
-    horizon: Annotated[int, typer.Option(help="Steps of a user's episode, H.")],
+    users: Annotated[int, typer.Option(help="Number of users.")],
+    horizon: Annotated[int, typer.Option(help="Number of steps in an episode, H.")],
     states: Annotated[int, typer.Option(help="Number of states, S.")],
     actions: Annotated[int, typer.Option(help="Number of actions, A.")],
-    epsilon: Annotated[float, typer.Option(help="The guarantee to each user.")],
-    delta: Annotated[float, typer.Option(help="0 leaves pure mechanisms only.")] = 1e-6,
-    batch_size: Annotated[int, typer.Option(help="Users in a batch, one release each.")] = 1,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the guarantee to each user.")],
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee; 0 allows pure mechanisms only.")] = 1e-6,
+    batch_size: Annotated[int, typer.Option(help="Number of users in a batch; each batch is one release.")] = 1,
     beta: Annotated[float, typer.Option(help="Probability that the error bound fails.")] = 0.05,
     linear: Annotated[
-        bool, typer.Option("--linear", help="Moments of linear learners, with tabular features, in place of counts.")
+        bool,
+        typer.Option("--linear", help="Use the moments of linear learners, with tabular features, in place of counts."),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the noise in a count under every trust model and mechanism.
 
-    The table that planning a deployment begins with. Hold the noise against the visits that a count has on average;
-    where it is larger, learning has to pool, batch, or ask for less.
+    Use this table to plan a deployment. Compare the noise with the mean number of visits in a count. If the noise is
+    larger, pool the steps, make larger batches, or choose a smaller statistic.
 
     Example: `private-rl-gym budget --users 50000 --horizon 20 --states 6 --actions 2 --epsilon 1`
     """
@@ -60,10 +61,10 @@ def budget(
     console.print(_table(plan, rows))
     console.print(_memory(rows), style="dim", highlight=False)
     console.print(
-        f"{_columns(plan)} bound: what no entry of any of {plan.releases:,} releases exceeds, with probability "
-        f"{1 - plan.beta:g}. spent: what is really spent, (epsilon, delta); ! marks more than is printed. won: how "
-        "many times as much noise a plain account of the same mechanism would take, where budgets and norms are added "
-        "up. Everything is under replacing one user, their whole episode.",
+        f"{_columns(plan)} bound: the error that no entry of any of {plan.releases:,} releases exceeds, with "
+        f"probability {1 - plan.beta:g}. spent: the actual (epsilon, delta); ! marks an epsilon above the given one. "
+        "won: how many times as much noise a plain account of the same mechanism would need, which adds up budgets "
+        "and norms. The guarantee is for replacing one user, with their whole episode.",
         style="dim",
         highlight=False,
     )
@@ -73,13 +74,13 @@ def _columns(plan: Deployment) -> str:
     """Return the meaning of the columns of noise, and a number for comparison."""
     if plan.features is None:
         return (
-            "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and of "
-            f"rewards r(h,s,a) after all users. Hold it against {plan.visits:,.0f} of {plan.users:,} users, whom a "
-            "(stage, state, action) sees on average."
+            "n, m, r: standard deviation of the noise in a count of visits n(h,s,a), of transitions m(h,s,a,s') and "
+            "of rewards r(h,s,a), after all users. Compare it with the mean number of visits of a (stage, state, "
+            f"action): {plan.visits:,.0f} of {plan.users:,} users."
         )
     return (
-        "gram, phi V, r: standard deviation of the noise in an entry of the Gram matrix of phi, of the vector "
-        "phi V(s') and of the vector of rewards, after all users, at the stage where it is largest. Hold it against "
+        "gram, phi V, r: standard deviation of the noise in an entry of the Gram matrix of phi, of the vector phi "
+        "V(s') and of the vector of rewards, after all users, at the stage where it is largest. Compare it with "
         f"{plan.users:,} users, each of whom adds phi phi^T; V is at most {plan.horizon - 1}."
     )
 

@@ -23,52 +23,67 @@ __all__ = ["learn", "spent"]
 
 @sentences
 def learn(
-    table: Annotated[Path, typer.Argument(help="A .parquet or .csv file with a row for each step of each user.")],
-    horizon: Annotated[int, typer.Option(help="Largest number of steps of an episode; longer ones are cut.")],
-    states: Annotated[int | None, typer.Option(help="Number of states, if the table numbers them from 0.")] = None,
-    actions: Annotated[int | None, typer.Option(help="Number of actions, if the table numbers them from 0.")] = None,
+    table: Annotated[Path, typer.Argument(help="Parquet or CSV file with one row for each step of each user.")],
+    horizon: Annotated[int, typer.Option(help="Largest number of steps in an episode, H. Longer episodes are cut.")],
+    states: Annotated[int | None, typer.Option(help="Number of states, S, if the table numbers them from 0.")] = None,
+    actions: Annotated[int | None, typer.Option(help="Number of actions, A, if the table numbers them from 0.")] = None,
     state_names: Annotated[
-        str | None, typer.Option(help="Or their names, as they are publicly known, such as `mild,severe`.")
+        str | None, typer.Option(help="Public names of the states, such as `mild,severe`. Replaces --states.")
     ] = None,
-    action_names: Annotated[str | None, typer.Option(help="Or their names, such as `watch,treat`.")] = None,
+    action_names: Annotated[
+        str | None, typer.Option(help="Public names of the actions, such as `watch,treat`. Replaces --actions.")
+    ] = None,
     boundary: Boundary = "jdp",
     epsilon: Epsilon = None,
     delta: Delta = None,
     users: Annotated[
-        int | None, typer.Option(help="Users to build for; those in the table if nothing is said.")
+        int | None,
+        typer.Option(help="Number of users that noise is calibrated for; by default the number in the table."),
     ] = None,
     reward_range: RewardRange = None,
     stationary: Annotated[
-        bool, typer.Option("--stationary", help="All stages have the same law: pool their counts.")
+        bool,
+        typer.Option("--stationary", help="The model is the same at every stage (time-homogeneous): pool the counts."),
     ] = False,
     column: Annotated[
-        list[str] | None, typer.Option(help="The table's own name of a column, as `user=patient`.")
+        list[str] | None, typer.Option(help="Name of a column in the table, such as `user=patient`. May be repeated.")
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(help="Character between the cells of a CSV file; it is found by itself.")
+        str | None, typer.Option(help="Separator of a CSV file, one character; by default it is detected.")
     ] = None,
-    bad_rows: Annotated[str, typer.Option(help="refuse, or empty: users with bad rows count, and earn 0.")] = "refuse",
+    bad_rows: Annotated[
+        str,
+        typer.Option(
+            help="Treatment of bad rows: `refuse` the table, or `empty` their users, who then count and earn 0."
+        ),
+    ] = "refuse",
     most_emptied: Annotated[
-        float, typer.Option(help="Largest share of users that `--bad-rows empty` may empty; with more, it stops.")
+        float,
+        typer.Option(help="Largest share of users that `--bad-rows empty` may empty. Above it, the table is refused."),
     ] = 0.05,
     bad_rows_to: Annotated[
-        Path | None, typer.Option(help="File for the numbers and reasons of bad rows; it is for you alone.")
+        Path | None,
+        typer.Option(help="File for the numbers of bad rows and the reasons. Keep it secret: it has no guarantee."),
     ] = None,
     truth: Annotated[
-        str | None, typer.Option(help="The environment that synthetic data are from, to tell the true value.")
+        str | None,
+        typer.Option(help="Environment that synthetic data come from. The true values of policies are then printed."),
     ] = None,
     secure: Annotated[
-        bool, typer.Option("--secure", help="Draw noise from a cryptographic generator; needs the extra `secure`.")
+        bool, typer.Option("--secure", help="Draw noise from a cryptographic generator. Requires the extra `secure`.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the policy, the ledger and the report.")] = Path("learned"),
 ) -> None:
     """Learn a policy from a table, and write it with its ledger and report.
 
-    The table has the columns user, stage, state, action, reward, next_state. Stages begin at 0. An empty next_state
-    says that the user left after this row. In the row of the last stage, such as `a,11,0,1,1,` with --horizon 12, it
-    may be empty or not, and changes no policy. Numbers of states, actions and stages are public: state them from what
-    is known of the problem. What was found in the rows is printed on stderr, for the owner of the table; all that is
-    written and printed besides is from the noisy release.
+    The table has the columns user, stage, state, action, reward and next_state. Stages are numbered from 0. An empty
+    next_state means that the user left after this row. In the row of the last stage (11 with --horizon 12), next_state
+    may be empty, and has no effect on the policy.
+
+    The numbers of states, actions and stages are published. Give them from public knowledge, not from the table.
+
+    Findings about the rows are printed on stderr, for the owner of the table only. All other output is computed from
+    the noisy release.
 
     Example: `private-rl-gym learn cohort.parquet --epsilon 2 --states 7 --actions 4 --horizon 12 --stationary`
     """
@@ -92,7 +107,9 @@ def learn(
         raise GridError(f"--out {out} is a file: the policy, the ledger and the report go into a folder.")
     refuse_to_overwrite(out)
     if bad_rows_to is not None and out.resolve() in bad_rows_to.resolve().parents:
-        raise GridError(f"--bad-rows-to {bad_rows_to} lies in {out}, whose files may be shown: write it elsewhere.")
+        raise GridError(
+            f"--bad-rows-to {bad_rows_to} lies in {out}, whose files may be published. Give a file outside that folder."
+        )
 
     def tell(findings: TableReport) -> None:
         for sentence in findings.sentences(emptied=bad_rows == "empty"):
@@ -122,7 +139,7 @@ def learn(
     typer.echo(f"The mean return of the users in the table is {returns.logged}.")
     typer.echo(f"The mean return of the policy is {returns.policy}.")
     typer.echo(f"The policy is better by {returns.gain}.")
-    typer.echo("Intervals are about the true problem: they hold the noise and the chance of which users came.")
+    typer.echo("The intervals are for the true problem: they include the privacy noise and the sampling of users.")
     if learned.truth is not None:
         true = learned.true_values
         typer.echo(f"The policy, by the true model: {true['policy']:.3f}; the best: {true['best']:.3f}.")
@@ -132,9 +149,9 @@ def learn(
 
 @sentences
 def spent(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of `learn`, whose ledgers add up.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders that `private-rl-gym learn` wrote.")],
     delta: Annotated[
-        float | None, typer.Option(help="The delta that may be spent in all; by default the sum of theirs.")
+        float | None, typer.Option(help="Delta of the total guarantee; by default the sum of the deltas of the runs.")
     ] = None,
 ) -> None:
     """Add up the ledgers of several runs.
@@ -151,9 +168,9 @@ def spent(
 
 def _how_many(number: int | None, names: tuple[str, ...], option: str, named: str) -> int:
     if number is None and not names:
-        raise GridError(f"Give {option}, or {named}: neither can be read from the table, because they are published.")
+        raise GridError(f"Give {option} or {named}. They are published, so that they are not read from the table.")
     if number is not None and names and number != len(names):
-        raise GridError(f"{option} is {number}, and {named} are {len(names)}: give one of them.")
+        raise GridError(f"{option} is {number}, and {named} has {len(names)} names. Give one of the two options.")
     return len(names) if number is None else number
 
 

@@ -19,7 +19,7 @@ __all__ = ["list_"]
 def list_(as_json: Json = False) -> None:
     """Print the names of environments, boundaries, agents and built-in grids.
 
-    Names are found however they are written: `DP-UCBVI`, `dpucbvi` and `DPUCBVI` are one.
+    Case and hyphens do not matter: `DP-UCBVI`, `dpucbvi` and `DPUCBVI` are the same name.
     """
     catalogues: dict[str, Catalogue[Any]] = {"environments": ENVIRONMENTS, "boundaries": BOUNDARIES, "agents": AGENTS}
     groups = {group: {name: entry.summary for name, entry in found.items()} for group, found in catalogues.items()}

@@ -48,41 +48,62 @@ def _usual_delta(board: BoundaryEntry) -> float:
 
 _USUAL = [f"{_usual_delta(board):g} for {name}" for name, board in BOUNDARIES.items() if _usual_delta(board)]
 
-Boundary = Annotated[str, typer.Option(help=f"One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)]
-Epsilon = Annotated[float | None, typer.Option(help="The guarantee to each user; 1 if it is not given.")]
-Delta = Annotated[float | None, typer.Option(help=f"If it is not given, {', '.join(_USUAL)}, else 0.")]
+Boundary = Annotated[
+    str, typer.Option(help=f"Boundary. One of {', '.join(BOUNDARIES)}.", autocompletion=BOUNDARIES.complete)
+]
+Epsilon = Annotated[float | None, typer.Option(help="Epsilon of the guarantee to each user; by default 1.")]
+Delta = Annotated[
+    float | None, typer.Option(help=f"Delta of the guarantee; by default {', '.join(_USUAL)}, and 0 for others.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 # Environments, with adapters for those of other packages.
 ENVIRONMENT = typer.Option(
     "--env",
-    help="Name of the environment, any Gymnasium id, or module:object.",
+    help="Environment: a name from `private-rl-gym list`, a Gymnasium id, or module:object.",
     autocompletion=ENVIRONMENTS.complete,
 )
-Horizon = Annotated[int | None, typer.Option(help="Steps of an episode, for environments without a limit.")]
+Horizon = Annotated[
+    int | None, typer.Option(help="Number of steps in an episode, H; by default the limit of the environment.")
+]
 RewardRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(help="Least and largest reward, if not 0 and 1.", metavar="LEAST LARGEST"),
+    typer.Option(help="Least and largest reward; by default 0 and 1.", metavar="LEAST LARGEST"),
 ]
-Bins = Annotated[str | None, typer.Option(help="Bins for observations in a Box: 8, or 1,4,6,6.")]
-Low = Annotated[str | None, typer.Option(help="Their lower bounds, as --low=-2.4,-2.")]
-High = Annotated[str | None, typer.Option(help="Their upper bounds.")]
+Bins = Annotated[
+    str | None,
+    typer.Option(
+        help="Number of bins of each entry of a Box observation: one number (8), or one for each entry (1,4,6,6)."
+    ),
+]
+Low = Annotated[
+    str | None,
+    typer.Option(help="Lower bounds of a Box observation, such as --low=-2.4,-2; by default those of the Box."),
+]
+High = Annotated[
+    str | None,
+    typer.Option(help="Upper bounds of a Box observation, such as --high=2.4,2; by default those of the Box."),
+]
 
 # Grids.
 GridName = Annotated[
     str,
     typer.Argument(
-        help="A TOML file, or the name of a built-in grid.",
+        help="TOML file of the grid, or the name of a built-in grid.",
         autocompletion=lambda incomplete: [name for name in BUILT_IN if name.startswith(incomplete)],
     ),
 ]
 Code = Annotated[
     list[str] | None,
-    typer.Option("--import", help="A module that a file may name code of, as `module:object`; may be repeated."),
+    typer.Option(
+        "--import", help="Module whose code a configuration file may name, as `module:object`. May be repeated."
+    ),
 ]
 Store = Annotated[Path, typer.Option(help="Directory of records.")]
-Workers = Annotated[int | None, typer.Option(help="Number of processes; by default as many as cores.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")]
+Workers = Annotated[int | None, typer.Option(help="Number of processes; by default the number of cores.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of the Dask scheduler, such as tcp://host:8786. Required by --engine dask.")
+]
 
 
 def budget_of(board: BoundaryEntry, epsilon: float | None, delta: float | None) -> dict[str, float]:

@@ -30,9 +30,9 @@ def sweep_again(grid: Path | str, store: Path, users: int | None, seeds: int | N
 def plot(
     grid: options.GridName,
     store: options.Store = options.STORE,
-    out: Annotated[Path | None, typer.Option(help="Folder; by default STORE/GRID.")] = None,
-    users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the figures; by default STORE/GRID.")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of users, if the sweep was run with --users.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if the sweep was run with --seeds.")] = None,
     code: options.Code = None,
 ) -> None:
     """Draw the figures of a grid from the runs that are finished.
@@ -49,14 +49,14 @@ def plot(
 def table(
     grid: options.GridName,
     store: options.Store = options.STORE,
-    kind: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
-    users: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="As it was swept.")] = None,
+    kind: Annotated[str, typer.Option("--format", help="Format of the table: markdown, latex or csv.")] = "markdown",
+    users: Annotated[int | None, typer.Option(help="Number of users, if the sweep was run with --users.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, if the sweep was run with --seeds.")] = None,
     code: options.Code = None,
 ) -> None:
     """Print the finished runs of a grid as a table.
 
-    Regret with its confidence interval stands beside the actual guarantee.
+    Each row has the regret with its confidence interval, and the actual guarantee.
     """
     if kind not in WRITERS:
         raise GridError(f"There is no format {kind!r}. {nearest(kind, WRITERS)}")

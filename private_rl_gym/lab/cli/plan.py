@@ -27,33 +27,47 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 def plan(
     users: Annotated[
         int | None,
-        typer.Option(help="How many users will come, or are in the table. Left out: how many it takes, at --epsilon."),
+        typer.Option(
+            help="Number of users; by default, find the smallest number with which an agent learns at --epsilon."
+        ),
     ] = None,
     environment: Annotated[str | None, options.ENVIRONMENT] = None,
     table: Annotated[
-        bool, typer.Option("--table", help="In place of --env: users who are in a table for `learn` already.")
+        bool,
+        typer.Option(
+            "--table", help="Plan for users who are already in a table for `private-rl-gym learn`. Replaces --env."
+        ),
     ] = False,
     states: Annotated[
         int | None,
-        typer.Option(help="With --table, as for `learn`; or in place of --env, for a stand-in of this size."),
+        typer.Option(help="Number of states, S: of the table, or without --env of a stand-in."),
     ] = None,
-    actions: Annotated[int | None, typer.Option(help="The same: number of actions.")] = None,
+    actions: Annotated[
+        int | None, typer.Option(help="Number of actions, A: of the table, or without --env of a stand-in.")
+    ] = None,
     stationary: Annotated[
-        bool, typer.Option("--stationary", help="The problem is the same at every step: agents pool the steps.")
+        bool,
+        typer.Option(
+            "--stationary", help="The model is the same at every step (time-homogeneous): agents pool the steps."
+        ),
     ] = False,
     epsilon: Annotated[
-        float | None, typer.Option(help="The guarantee to each user; 1 if neither it nor --regret is given.")
+        float | None,
+        typer.Option(
+            help="Epsilon of the guarantee to each user; by default 1. With --users and --regret it is found."
+        ),
     ] = None,
     regret: Annotated[
         float | None,
         typer.Option(
-            help="Find the smallest epsilon, or without --users the fewest users, that lose at most this share of what "
-            "never learning loses."
+            help="Largest regret, as a share of the regret of random actions, in (0, 1). With --users, find the "
+            f"smallest epsilon that attains it. Without --users, find the fewest users; by default {LEARNS:g}."
         ),
     ] = None,
     delta: options.Delta = None,
     boundary: Annotated[
-        list[str] | None, typer.Option(help=f"Of {', '.join(TRUST)}; may be given several times; by default all.")
+        list[str] | None,
+        typer.Option(help=f"Boundary to compare. One of {', '.join(TRUST)}; by default all. May be repeated."),
     ] = None,
     horizon: options.Horizon = None,
     reward_range: options.RewardRange = None,
@@ -61,28 +75,30 @@ def plan(
     low: options.Low = None,
     high: options.High = None,
     option: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the environment, as `environment.n_states=8`.")
+        list[str] | None,
+        typer.Option("--set", help="Option of the environment, such as `environment.n_states=8`. May be repeated."),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(help="Simulated runs of each answer; by default 3, or 10 for a table.")
+        int | None, typer.Option(help="Number of simulated runs for each answer; by default 3, or 10 with --table.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(help="Processor time for everything; what would take longer is left out.")
+        float, typer.Option(help="Processor time of all simulations, in seconds. Slower simulations are left out.")
     ] = 45.0,
     as_json: options.Json = False,
 ) -> None:
     """Recommend a boundary, an agent and an epsilon for a number of users.
 
-    The answer also has the cost, and whether the agent learns.
+    The answer has one row for each trust model, and one for learning without privacy. A row has the regret, and a
+    verdict on whether the agent learns.
 
-    Everything is simulated, on the environment itself where its model is known, or else on a stand-in of its size.
-    No data are needed. Each trust model has a row, and so has learning without privacy.
+    All rows are simulated, and no data are needed. The simulation uses the environment itself if its model is known,
+    and otherwise a stand-in: a random problem of the same size.
 
     Example: `private-rl-gym plan --env RiverSwim --users 50000 --epsilon 1 --stationary`
 
     Example: `private-rl-gym plan --env FrozenLake-v1 --horizon 20 --users 50000 --regret 0.3`
 
-    Example: `private-rl-gym plan --states 20 --actions 4 --horizon 20 --epsilon 1` (how many users does it take?)
+    Example, for the number of users: `private-rl-gym plan --states 20 --actions 4 --horizon 20 --epsilon 1`
 
     Example: `private-rl-gym plan --table --users 8000 --states 5 --actions 3 --horizon 8 --stationary`
     """
@@ -93,9 +109,9 @@ def plan(
     adapters = {"--bins": bins, "--low": low, "--high": high, "--set": option}
     if table:
         if users is None:
-            raise GridError("--table needs --users: how many users are in it.")
+            raise GridError("--table needs --users, the number of users in the table.")
         others = {"--env": environment, "--regret": regret, "--boundary": boundary, "--reward-range": reward_range}
-        _refuse(others | adapters, "users who are still to come, and --table for those in a table")
+        _refuse(others | adapters, "plans without --table: leave one of the two out")
         if sized is None:
             raise GridError("--table needs --states, --actions and --horizon: they are public, as for `learn`.")
         of_table = Adviser(problem_of_table(*sized, stationary=stationary), users, **simulation)
@@ -107,9 +123,7 @@ def plan(
         trust.remove("sdp")  # noise bits run out at some number, so that a shuffler has no pure guarantee
     if environment is not None:
         if states is not None or actions is not None:
-            raise GridError(
-                "--states and --actions are for --table, or in place of --env: an environment says its own."
-            )
+            raise GridError("--states and --actions replace --env. Leave them out: the environment has its own.")
         own, bounds = options.settings_of(option, "environment")["environment"], options.bounds_of(bins, low, high)
         problem = problem_of(environment, own, horizon=horizon, reward_range=reward_range, **bounds)
     elif sized is not None:
@@ -117,8 +131,8 @@ def plan(
         problem = problem_of_size(*sized, reward_range or (0.0, 1.0))
     else:
         raise GridError(
-            "Give --env NAME for users who will come; or --states, --actions and --horizon, for a stand-in of this "
-            "size; or --table for users who are in a table already."
+            "Give --env NAME; or --states, --actions and --horizon, for a stand-in of this size. For users who are "
+            "already in a table, add --table."
         )
     name, budget = environment or "A problem of this size", 1.0 if epsilon is None else epsilon
     adviser = Adviser(problem, users or MOST_USERS, **simulation)
@@ -160,11 +174,11 @@ def _check(
 ) -> None:
     if users is not None and epsilon is not None and regret is not None:
         raise GridError(
-            "--users, --epsilon and --regret: give two of them. With --regret the epsilon is looked for; without "
-            "--users, how many it takes."
+            "--users, --epsilon and --regret are all given: give two of them. Without --epsilon the smallest "
+            "epsilon is found, and without --users the smallest number of users."
         )
     if regret is not None and not 0.0 < regret < 1.0:
-        raise GridError(f"--regret is {regret:g}: it is a share of what never learning loses, above 0 and below 1.")
+        raise GridError(f"--regret is {regret:g}: it is a share of the regret of random actions, above 0 and below 1.")
     if (users is not None and users < 1) or runs < 1 or not seconds > 0.0:
         raise GridError("--users and --runs are at least 1, and --seconds is above 0.")
     try:
@@ -176,7 +190,7 @@ def _check(
 def _private(name: str) -> str:
     found = BOUNDARIES.find(name, "--boundary").name
     if found not in TRUST:
-        raise GridError(f"--boundary {name}: it guarantees nothing. Learning without privacy has a row in any case.")
+        raise GridError(f"--boundary {name} has no guarantee. Leave it out: the row without privacy is always printed.")
     return found
 
 

@@ -135,7 +135,9 @@ def sentences(command: F) -> F:
             typer.echo(f"private-rl-gym {command.__name__.rstrip('_')}: {error}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            typer.echo("Interrupted. What is finished is written down; run the same again for the rest.", err=True)
+            typer.echo(
+                "Interrupted. Everything that is finished is stored; run the same command again for the rest.", err=True
+            )
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort):
             raise

@@ -19,13 +19,15 @@ __all__ = ["rows_of", "show"]
 
 @sentences
 def show(
-    run: Annotated[str, typer.Argument(help="A record's key or the beginning of one, or the path of its file.")],
+    run: Annotated[
+        str, typer.Argument(help="Key of the record, the first characters of the key, or the path of its file.")
+    ],
     store: options.Store = options.STORE,
     as_json: options.Json = False,
 ) -> None:
     """Print one record: its configuration, its guarantee, and its curve.
 
-    The curve is regret or return over time.
+    The curve is the regret, or the return, as a function of the number of users.
     """
     path = Path(run)
     record: Record = Record.from_bytes(path.stem, path.read_bytes()) if path.is_file() else Store(store).get(run)

@@ -26,20 +26,22 @@ def sweep(
     grid: GridName,
     store: Annotated[Path | None, typer.Option(help="Directory of records; by default `runs`.")] = None,
     workers: Workers = None,
-    engine: Annotated[str | None, typer.Option(help="joblib, dask or serial.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="Engine of the runs: joblib, dask or serial; by default joblib.")
+    ] = None,
     scheduler: Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Folder for figures and tables; by default STORE/GRID.")] = None,
-    users: Annotated[int | None, typer.Option(help="Another number of users, for all runs.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Another number of seeds, for all runs.")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of users in every run; by default as in the grid.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds of every run; by default as in the grid.")] = None,
     code: Code = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Check the grid, say what would run, and stop.")] = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Check the grid, print the number of missing cells, and exit.")
+    ] = False,
 ) -> None:
-    """Run the missing cells of a grid, then write its figures and tables.
+    """Run the missing cells of a grid, then write its figures, tables and report.
 
-    A report is written, too.
-
-    Every finished cell is written down at once: interrupt it, lose a machine, run it again, and it goes on where it
-    was. Two of these may share a store. Options may stand in the file, under `[sweep]`.
+    Each finished cell is stored at once. To continue an interrupted sweep, run the same command again. Several sweeps
+    may share a store. Options may also be set in the file, under `[sweep]`.
 
     Example: `private-rl-gym sweep riverswim`
     """

@@ -29,22 +29,30 @@ def train(
     context: typer.Context,
     environment: Annotated[str, options.ENVIRONMENT] = "RiverSwim",
     agent: Annotated[
-        str, typer.Option(help="Name of the agent, or module:object.", autocompletion=AGENTS.complete)
+        str,
+        typer.Option(
+            help="Agent: a name from `private-rl-gym list`, or module:object.", autocompletion=AGENTS.complete
+        ),
     ] = "DPUCBVI",
     boundary: options.Boundary = "jdp",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    users: Annotated[int, typer.Option(help="How many users come.")] = 10_000,
-    batch_size: Annotated[int | None, typer.Option(help="Number of users in a batch; by default 100 or more.")] = None,
-    seed: Annotated[int, typer.Option(help="Which of several runs.")] = 0,
+    users: Annotated[int, typer.Option(help="Number of users.")] = 10_000,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Number of users in a batch; by default that of the boundary, but at least 100.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the run.")] = 0,
     option: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other option, as `agent.bonus_scale=0.1` or `environment.horizon=20`."),
+        typer.Option(
+            "--set",
+            help="Any other option, such as `agent.bonus_scale=0.1` or `environment.horizon=20`. May be repeated.",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with environment, agent, boundary, users, seeds; --users and --seed go before it."
+            help="TOML file with environment, agent, boundary, users and seeds. --users and --seed override it."
         ),
     ] = None,
     horizon: options.Horizon = None,
@@ -53,15 +61,22 @@ def train(
     low: options.Low = None,
     high: options.High = None,
     code: options.Code = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the record, the curve and the figure.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the agent there, as a zip.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the record, the curve and the figure; by default none are written.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="File for the trained agent, a zip archive; by default the agent is not saved.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train one agent behind one boundary, and print its guarantee and its regret.
 
-    The regret is exact, from the true model, which the learner never sees; where it is not known, episodes of other
-    users show what policies return. Several runs are a grid: see `private-rl-gym sweep --help`. A `module:object` is
-    imported; one that a file given with --config names, only if --import names its module.
+    The regret is exact if the true model is known; the agent never uses that model. Otherwise the returns of the
+    policies are estimated from episodes of other users. To run several seeds or settings, see
+    `private-rl-gym sweep --help`.
+
+    A `module:object` on the command line is imported. One in the --config file is imported only if --import names its
+    module.
 
     Example: `private-rl-gym train --agent PUCB --boundary jdp --epsilon 3 --users 20000`
 
@@ -93,7 +108,7 @@ def train(
     cells = grid_of(given, code=trusted).cells
     if len(cells) != 1:
         raise GridError(
-            f"This names {len(cells)} runs: train runs one. For more, write a grid and private-rl-gym sweep it."
+            f"These options name {len(cells)} runs, and train runs one. Write a grid, and run private-rl-gym sweep."
         )
     plan = Grid("train", cells[0].agent.name, "", cells)
     sweeping.check(plan)
@@ -139,7 +154,9 @@ def _adapt(given: dict[str, Any], adapted: dict[str, Any]) -> None:
     if "reward_range" in said:
         given["boundary"]["reward_range"] = said.pop("reward_range")
     for key in said:
-        raise GridError(f"--{key} is for observations in a Box: the states of {environment['id']} are counted already.")
+        raise GridError(
+            f"--{key} is for observations in a Box, and {environment['id']} has Discrete ones. Leave --{key} out."
+        )
 
 
 def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) -> dict[str, Any]:
@@ -164,7 +181,6 @@ def _over(table: dict[str, Any], given: dict[str, Any], context: typer.Context) 
     ):
         if part in table and typed(*names):
             raise GridError(
-                f"{context.params['config']} says what the {part} is, and so do the options: say it in one of both "
-                "places."
+                f"The {part} is given in {context.params['config']} and on the command line. Give it in one of the two."
             )
     return merged

@@ -157,7 +157,7 @@ def grid_of(content: Mapping[str, Any], *, default_name: str = "grid", code: Col
         cells += list(_cells({**shared, **run}, where, code))
     repeated = len(cells) - len({cell.key for cell in cells})
     if repeated:
-        raise GridError(f"The grid has {repeated} cells twice: two runs say the same, or an axis repeats a value.")
+        raise GridError(f"The grid has {repeated} cells twice: two runs are equal, or an axis repeats a value.")
     _one_label_a_configuration(cells)
     for key in ("name", "title", "about"):
         if not isinstance(content.get(key, ""), str):
@@ -184,8 +184,8 @@ def _one_label_a_configuration(cells: Sequence[Cell]) -> None:
         first = known.setdefault(cell.label, cell)
         if digest({**first.to_dict(), "seed": 0}) != digest({**cell.to_dict(), "seed": 0}):
             raise GridError(
-                f"Two different runs have the label {cell.label!r}, and would be averaged as seeds of one: give each a "
-                "label of its own."
+                f"Two different runs have the label {cell.label!r}, so that they would be averaged. Give each run its "
+                "own label."
             )
 
 

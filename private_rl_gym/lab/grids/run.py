@@ -83,7 +83,7 @@ def _build(cell: Cell) -> Agent:
     entry, options = BOUNDARIES.find(cell.boundary.name, "boundary"), loaded(cell.boundary.options)
     for name, value in adapters.items():
         if name in options:
-            raise GridError(f"{name} is said of the boundary and of the environment: say it in one of both places.")
+            raise GridError(f"{name} is given for the boundary and for the environment. Give it for one of the two.")
         options[name] = tuple(value) if isinstance(value, list) else value
     if entry.takes("seed"):
         options["seed"] = cell.stream("noise")

@@ -82,6 +82,6 @@ def _write(store: Store, outcome: Answer[Cell]) -> None:
             store.add(outcome.cell, outcome.content)
     except OSError as error:
         raise StoreError(
-            f"{store.path} cannot be written to any more ({error.strerror or type(error).__name__}). What is there is "
-            "whole; make room, and run the same again for what is missing."
+            f"{store.path} can no longer be written to ({error.strerror or type(error).__name__}). All stored records "
+            "are complete. Free some space, and run the same command again for the missing cells."
         ) from None

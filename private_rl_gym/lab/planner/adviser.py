@@ -96,7 +96,7 @@ class Adviser:
         self.clock, self.too_large = Clock(seconds), work(problem.sizes) > TOO_LARGE
         self._more_time = f" Try --seconds {max(300.0, 4.0 * seconds):g}."
         if problem.never <= 1e-9:
-            raise GridError("Actions at random lose nothing here: there is nothing to learn.")
+            raise GridError("Random actions have no regret in this environment: there is nothing to learn.")
         if delta is not None:
             check_budget(1.0, delta)
 

@@ -107,7 +107,7 @@ def problem_of(
     env = make_env(name, chosen, **adapters)
     if isinstance(env.unwrapped, LoggedUsers):
         raise GridError(
-            f"--env {name}: its users have come already, so that none can be simulated. In place of --env say --table "
+            f"--env {name} holds recorded users, and no new user can be simulated. In place of --env, give --table "
             f"--states {env.observation_space.n} --actions {env.action_space.n} "  # type: ignore[attr-defined]
             f"--horizon {env.unwrapped.horizon}"
         )
@@ -129,8 +129,8 @@ def problem_of(
     }
     if not own and (paid := _paid_outside(env, sizes[0], low, high)) is not None:
         raise GridError(
-            f"--env {name}: it pays {paid:g}, and rewards are taken to lie in {low:g}..{high:g}. Say the least and the "
-            "largest with --reward-range LEAST LARGEST"
+            f"--env {name}: it pays {paid:g}, outside the range of rewards {low:g}..{high:g}. Give the range with "
+            "--reward-range LEAST LARGEST"
         )
     truth = true_model(env, board)
     if truth is not None and truth.horizon != sizes[0]:
@@ -139,8 +139,8 @@ def problem_of(
         return Problem(truth, f"simulated on {'itself' if own else 'its own table of transitions'}", **about)
     if sizes[1] ** 2 * sizes[2] > MOST_ENTRIES:
         raise GridError(
-            f"--env {name}: it has {sizes[1]:,} states and {sizes[2]} actions, too many to simulate. Make fewer of "
-            "them (--bins), or look at the noise alone with private-rl-gym budget."
+            f"--env {name}: it has {sizes[1]:,} states and {sizes[2]} actions, too many to simulate. Use fewer bins "
+            "(--bins), or print the noise alone with private-rl-gym budget."
         )
     return _of_size(sizes, "its model is not known, so that a stand-in of its size takes its place", **about)
 
@@ -151,9 +151,8 @@ def problem_of_size(
     """Return a Garnet in place of a problem of which only the size is known."""
     if min(n_states, n_actions, horizon) < 1 or n_states**2 * n_actions > MOST_ENTRIES:
         raise GridError(
-            f"--states {n_states} --actions {n_actions} --horizon {horizon}: take numbers from 1 on, and "
-            f"at most {MOST_ENTRIES:,} products of states, states and actions. private-rl-gym budget has the "
-            "noise alone."
+            f"--states {n_states} --actions {n_actions} --horizon {horizon}: each must be at least 1, and states * "
+            f"states * actions at most {MOST_ENTRIES:,}. To print the noise alone, use private-rl-gym budget."
         )
     if not reward_range[0] < reward_range[1]:
         raise GridError("--reward-range LEAST LARGEST: the least reward comes first.")
@@ -172,11 +171,11 @@ def problem_of_table(n_states: int, n_actions: int, horizon: int, *, stationary:
         positive_integer(n_actions, "actions", "actions"),
     )
     if n_actions < 2:
-        raise GridError("--actions is 1: where nothing can be chosen there is nothing to learn.")
+        raise GridError("--actions is 1: it must be at least 2, because with one action there is nothing to learn.")
     if (n_states + 1) ** 2 * n_actions * (1 if stationary else horizon) > MOST_ENTRIES:
         raise GridError(
-            f"{n_states:,} states, {n_actions:,} actions and {horizon:,} steps are too many to simulate. Make "
-            "fewer of them, or look at the noise alone with private-rl-gym budget."
+            f"{n_states:,} states, {n_actions:,} actions and {horizon:,} steps are too many to simulate. Use fewer, or "
+            "print the noise alone with private-rl-gym budget."
         )
     return Problem(model_of_table(sizes, 0, stationary=stationary), "a stand-in of a table", true=False, waiting=True)
 
@@ -263,8 +262,8 @@ def _met_again(name: str, options: str) -> TabularEnv:
     H, S, A = board.sizes
     if S * S * A > MOST_ROOMS:
         raise GridError(
-            f"--env {name}: it has {S:,} states and {A} actions, too many for users who are met thousands of times. "
-            "The guarantee of a boundary is the same for users of any environment: leave --env out."
+            f"--env {name}: it has {S:,} states and {A} actions, too many for thousands of runs. Leave --env out: the "
+            "guarantee of a boundary is the same for every environment."
         )
     return TabularEnv(TabularModel(np.full((S, A, S), 1.0 / S), np.full((S, A), 0.5), np.full(S, 1.0 / S), H))
 

@@ -39,7 +39,7 @@ def read_table_file(path: Path, separator: str | None = None, columns: Mapping[s
             else ""
         )
         raise GridError(f"{path} cannot be read as a table ({type(error).__name__}).{hint}") from None
-    raise GridError(f"{path} is no table that is known here: give a .parquet or a .csv file.")
+    raise GridError(f"{path} has an unknown format: give a .parquet or a .csv file.")
 
 
 def _csv(path: Path, separator: str | None, names: list[str]) -> Any:

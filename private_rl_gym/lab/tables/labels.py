@@ -62,8 +62,8 @@ class Labels:
                 continue
             if not names:
                 raise GridError(
-                    f"The column {own} holds names: say which there are, as they are publicly known, with {option} and "
-                    "commas between them, such as `mild,severe`."
+                    f"Column {own} holds names. Give all names that are publicly known with {option}, separated by "
+                    "commas, such as `mild,severe`."
                 )
             text = trimmed(table.column(own).cast(pa.string()))
             found = pc.index_in(text, value_set=pa.array(names, pa.string()))

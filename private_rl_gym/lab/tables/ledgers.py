@@ -84,8 +84,8 @@ def refuse_to_overwrite(folder: Path) -> None:
     """Raise GridError if the folder holds the ledger of an earlier run."""
     if (folder / LEDGER).exists():
         raise GridError(
-            f"{folder} holds the ledger of an earlier run, whose cost stays whatever becomes of its policy: give "
-            "another --out. `private-rl-gym spent` adds ledgers up."
+            f"{folder} holds the ledger of an earlier run, which must be kept. Give another --out. To add up ledgers, "
+            "use `private-rl-gym spent`."
         )
 
 

@@ -131,8 +131,8 @@ def learn_from_table(
         theirs = truth.horizon, truth.n_states, truth.n_actions
         if theirs not in ((horizon, n_states, n_actions), (horizon, n_states + 1, n_actions)):
             raise GridError(
-                f"The true model has H={theirs[0]}, S={theirs[1]}, A={theirs[2]}, and the table is said to have "
-                f"H={horizon}, S={n_states}, A={n_actions}, and a state for those who left: name another model."
+                f"The true model has H={theirs[0]}, S={theirs[1]}, A={theirs[2]}. The table has H={horizon}, "
+                f"S={n_states}, A={n_actions}, and one more state for users who left. Give another model."
             )
     check_columns(table, columns or {})
     if users is None:

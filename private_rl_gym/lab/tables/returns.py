@@ -74,12 +74,12 @@ def returns_of(
 ) -> ReturnEstimates:
     """Return estimates of the returns of a plan from the same release.
 
-    A plan is chosen by the counts that value it, so they overstate it. By how much is found with a coupled bootstrap
-    (Oliveira, Lei, Tibshirani: Unbiased Risk Estimation in the Normal Means Problem, 2021): noise of the released law
-    and the chance of other users are added in part, plans are made again, and each is valued with and without the
-    addition. The variance of the policy's value is found with the same draws, as in Stein's identity: that of its
-    counts, and that of the correction, which changes with the plan. Draws are the same for the same release. All of it
-    is post-processing.
+    The plan is chosen by the counts that also value it, so that its value is overestimated. The bias is estimated with
+    a coupled bootstrap (Oliveira, Lei, Tibshirani: Unbiased Risk Estimation in the Normal Means Problem, 2021). Part of
+    the privacy noise and of the sampling error is added to the counts, plans are made again, and each plan is valued
+    with and without the addition. The variance of the policy's value is estimated from the same draws, as in Stein's
+    identity. It is the variance of the counts, and that of the correction, which changes with the plan. Draws are the
+    same for the same release. All of it is post-processing.
     """
     horizon, width = len(release.n), rewards.high - rewards.low
     usual = replace(found, reasons=np.full_like(found.reasons, USUAL))

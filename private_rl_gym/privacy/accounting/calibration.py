@@ -85,7 +85,7 @@ def choose_mechanism(
     gaussian_only = kind is not None and kind.laws == ("gaussian",)
     if (noise == "gaussian" or gaussian_only) and delta == 0.0:
         raise ValueError(
-            "delta is 0: Gaussian noise needs delta above 0. Give a small one, or ask for a tree and Laplace noise."
+            "delta is 0: Gaussian noise needs delta above 0. Give a small delta, or use Laplace noise and a tree."
         )
     kinds = MECHANISMS.values() if kind is None else (kind,)
     candidates = [pair for pair in _fitting(kinds, delta) if noise in (None, pair[1])]
@@ -95,8 +95,9 @@ def choose_mechanism(
             first = kind.laws[0].capitalize()
             raise ValueError(f"counting={kind.name!r} is for {first} noise: leave noise out, or take another counting.")
         raise ValueError(
-            f"counting={kind.name!r} has a proof for delta = 0, and would waste a delta of {delta:g}: leave delta out, "
-            "or take the default, counting='matrix-factorization' with Gaussian noise, which is better by far."
+            f"counting={kind.name!r} gives a guarantee with delta = 0, and has no use for delta = {delta:g}. Leave "
+            "delta out, or use the default, counting='matrix-factorization' with Gaussian noise, which needs much "
+            "less noise."
         )
     if visits > 1 and noise is None:  # mechanisms without a bound for Gaussian noise are left with Laplace noise
         bounded = [(kind, law) for kind, law in candidates if law == "laplace" or kind.bounds_returning()]
@@ -187,8 +188,7 @@ def _whole(noise: Mechanism, visits: int) -> int:
     sums = noise.returning(visits)
     if not float(sums).is_integer():
         raise ValueError(
-            f"counting={noise.name!r} has a sensitivity of {sums:g} for Laplace noise, which is drawn in whole units: "
-            "a user must move a whole number of sums. If every sum moves by whole units, return math.ceil of it; else "
-            "use Gaussian noise."
+            f"counting={noise.name!r} has a sensitivity of {sums:g}, and Laplace noise needs a whole number. If users "
+            "change every sum by whole units, return math.ceil of it. Otherwise use Gaussian noise."
         )
     return int(sums)

@@ -33,11 +33,11 @@ def check_budget(epsilon: float, delta: float) -> None:
     if epsilon < SMALLEST:
         raise ValueError(f"epsilon is {epsilon}: below {SMALLEST:g} the noise is too large to be drawn faithfully.")
     if not 0.0 <= real(delta, "delta") < 1.0:
-        raise ValueError(f"delta is {shown(delta)}: it must lie in [0, 1), and should be far below one over the users.")
+        raise ValueError(f"delta is {shown(delta)}: it must lie in [0, 1), and should be far below 1 / users.")
     if 0.0 < delta < LEAST_DELTA:
         raise ValueError(
-            f"delta is {delta}: noise in double precision has no events as rare as that. Give {LEAST_DELTA:g} or more, "
-            "or 0 for a pure guarantee."
+            f"delta is {delta}: it is too small for noise in double precision. Give {LEAST_DELTA:g} or more, or 0 for "
+            "a pure guarantee."
         )
 
 

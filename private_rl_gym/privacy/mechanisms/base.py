@@ -76,13 +76,13 @@ class Mechanism(ABC):
         if visits == 1 or self.law == "laplace":
             return visits * self.sensitivity
         raise ValueError(
-            f"visits is {visits}: counting={self.name!r} with Gaussian noise has no proof for users who come back. "
-            "Leave visits out, or take counting='matrix-factorization'."
+            f"visits is {visits}: counting={self.name!r} with Gaussian noise has no proof for repeated visits. Leave "
+            "visits out, or use counting='matrix-factorization'."
         )
 
     @classmethod
     def bounds_returning(cls) -> bool:
-        """Return whether it has a bound of its own for users who come back."""
+        """Return whether the mechanism has its own bound for repeated visits."""
         return cls.returning is not Mechanism.returning
 
     @property

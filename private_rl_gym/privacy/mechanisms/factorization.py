@@ -254,14 +254,14 @@ class MatrixFactorization(Mechanism):
             return self.sensitivity
         if self.steps > MOST_STEPS:
             raise ValueError(
-                f"visits is {visits}: users who come back are accounted for in {MOST_STEPS:,} releases at most, and "
-                f"these are {self.steps:,}. Take larger batches, or counting='batched'."
+                f"visits is {visits}: repeated visits are accounted for in at most {MOST_STEPS:,} releases, and there "
+                f"are {self.steps:,}. Use larger batches, or counting='batched'."
             )
         decay, scale = self.blt.decay, self.blt.scale
         if not ((scale >= 0.0).all() and (decay >= 0.0).all() and (decay <= 1.0).all() and scale.sum() <= 1.0):
             raise ValueError(
-                f"visits is {visits}: the coefficients for {self.steps} releases do not fall, so that there is no "
-                "bound for users who come back. Take another number of releases, or counting='batched'."
+                f"visits is {visits}: the coefficients for {self.steps} releases do not decrease, so that there is no "
+                "bound for repeated visits. Use another number of releases, or counting='batched'."
             )
         return float(np.sqrt(_sum_of_columns(decay, scale, self.steps, min(visits, self.steps))))
 

@@ -42,9 +42,9 @@ class RunningMechanism:
         """
         if not self._whole:
             raise RuntimeError(
-                "Privacy noise was interrupted while it was drawn, and later noise builds on it: nothing more is "
-                "published here. What was published keeps its guarantee. Build the boundary anew, with a budget of "
-                "its own."
+                "Privacy noise was interrupted while it was drawn, and later noise depends on it: this boundary "
+                "publishes nothing more. The guarantee of earlier releases holds. Build a new boundary, with a new "
+                "budget."
             )
 
     def add(self, sums: NDArray[np.int64], releases: int) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ class RunningMechanism:
         if not mechanism.apart and mechanism.step + releases > mechanism.steps:
             raise RuntimeError(
                 f"Noise is calibrated for {mechanism.steps} releases, and a publication was interrupted after its "
-                "noise was drawn: nothing more is published here. What was published keeps its guarantee."
+                "noise was drawn: this boundary publishes nothing more. The guarantee of earlier releases holds."
             )
         self.check()
         self._whole = mechanism.apart  # where batches are apart, none builds on another

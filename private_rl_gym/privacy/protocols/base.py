@@ -158,8 +158,8 @@ class Protocol(ABC):
     def publish(self, sums: NDArray[np.int64], batch: ClosedBatch, releases: int) -> NDArray[np.float64]:
         """Return the published cells of these sums, in real units.
 
-        The sums are those of one batch, or, where batches are not apart, of all users. Where several releases are due
-        at once, noise is drawn for each of them, and only the newest is made (or the sum of that many batches).
+        The sums are those of one batch, or of all users if batches are not published apart. If several releases are due
+        at once, noise is drawn for each of them, and only the newest is returned (or the sum of that many batches).
         """
 
     @abstractmethod

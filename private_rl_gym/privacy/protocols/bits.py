@@ -64,8 +64,8 @@ class BinarySums:
         check_budget(epsilon, delta)
         if real(delta, "delta") < LEAST_DELTA:
             raise ValueError(
-                f"delta is {delta:g}: noise bits run out at some number, and what that costs is computed to "
-                f"{LEAST_DELTA:g}. Give a delta of that or more."
+                f"delta is {delta:g}: the number of noise bits is finite, and its cost is computed down to "
+                f"{LEAST_DELTA:g}. Give delta={LEAST_DELTA:g} or more."
             )
         if not 0.0 <= real(dropout, "dropout") < 1.0:
             raise ValueError(f"dropout is {shown(dropout)}: the share of a batch that may vanish lies in [0, 1).")
@@ -85,8 +85,8 @@ class BinarySums:
         self.true_epsilon = 1.01 * max(self.cost(sent * noise.each, noise.bias) for sent, noise in bits)
         if not math.isfinite(self.true_epsilon):
             raise ValueError(
-                f"epsilon is {epsilon:g}: the paper's constants are for small ones, and so few noise bits protect "
-                "no user. Take calibration='exact'."
+                f"epsilon is {epsilon:g}, too large for the paper's constants: they give too few noise bits to protect "
+                "a user. Use calibration='exact'."
             )
 
     def cost(self, bits: int, bias: float) -> float:
@@ -100,8 +100,8 @@ class BinarySums:
         """
         if self.moved > MOST_MOVED:
             raise ValueError(
-                f"A user moves {self.moved:,} sums of bits, and {MOST_MOVED:,} are accounted for at most: shorten the "
-                "horizon, or let users send reports (statistic='reports')."
+                f"A user changes {self.moved:,} sums of bits, and at most {MOST_MOVED:,} are accounted for. Use a "
+                "shorter horizon, or statistic='reports'."
             )
         guess = 4.0 * 2.0 * self.moved / gaussian_mu(self.epsilon, self.delta) ** 2
         if guess > MOST_BITS:

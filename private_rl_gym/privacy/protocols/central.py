@@ -105,7 +105,7 @@ class Central(Protocol):
         known, releases = side.sensitivity(load, options.neighbours), options.releases
         if not known.bounded:
             raise ValueError(
-                "Messages of users have no largest size here, so that no noise on sums of them gives a guarantee: take "
+                "The messages of this randomizer are unbounded, so that noise on their sums gives no guarantee. Use "
                 "the LDPUserSide alone, whose guarantee is stronger, or the JDPBillboard without it."
             )
         budget = options.epsilon, options.delta
@@ -145,8 +145,8 @@ class Central(Protocol):
                 isinstance(options.counting, type) and options.counting.apart
             ):
                 raise ValueError(
-                    f"counting is {options.counting!r}: what users are asked differs from batch to batch, so that each "
-                    "is published by itself, with counting='batched'. Leave it out."
+                    f"counting is {options.counting!r}: requests differ between batches, so that each batch is "
+                    "published by itself, with counting='batched'. Leave counting out."
                 )
             apart = True
         chosen = cls.calibrated(side, options, 1, apart=apart)

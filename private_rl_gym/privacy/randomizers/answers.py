@@ -37,8 +37,8 @@ def check_values(sizes: Any) -> None:
     most = int(np.max(sizes, initial=1))
     if most > MOST_VALUES:
         raise ValueError(
-            f"An observation here has an entry with {most:,} values, and answers are drawn among {MOST_VALUES:,} at "
-            "most: put it into bins, or divide it into entries of fewer values."
+            f"An entry of the observation has {most:,} values, and answers are drawn from at most {MOST_VALUES:,}. "
+            "Divide it into bins, or into entries with fewer values."
         )
 
 

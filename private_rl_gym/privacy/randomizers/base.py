@@ -132,8 +132,8 @@ class UserSide:
             return self.statistic.sensitivity(load, neighbours)
         if neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(
-                "Users send noise here even if they have nothing to say, so that neighbours are two users with data of "
-                "their own: leave public_start and neighbours out, or put the boundary around the bare environment."
+                "Users without data send noise here, so that neighbours are two users with data. Leave public_start "
+                "and neighbours out, or put the boundary around the bare environment."
             )
         return self.randomizer.sensitivity
 

@@ -82,10 +82,10 @@ class Source(ABC):
         for layer in layers(env):
             if isinstance(layer, REMEMBERING):
                 raise ValueError(  # noqa: TRY004 - the place is wrong, not the type
-                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next, so "
-                    "that one user could change the counts of others, and no guarantee would hold. Scale by numbers "
-                    "that are publicly known, with gymnasium.wrappers.TransformObservation; or put it outside, where "
-                    "it sees what the boundary tells and no more."
+                    f"{type(layer).__name__} inside a trust boundary carries statistics from one user to the next. One "
+                    "user could then change the counts of others, and no guarantee would hold. Scale by public "
+                    "constants, with gymnasium.wrappers.TransformObservation; or put it outside the boundary, where "
+                    "it reads published data only."
                 )
         self._invited: list[Any] = []  # users who come next
         self._stream: np.random.Generator | None = None  # of users, while one of them is in the environment
@@ -173,9 +173,9 @@ class Source(ABC):
             limits.append(positive_integer(given, "horizon", "steps in an episode"))
         if not limits:
             raise ValueError(
-                f"{self.env} has no horizon: an episode must have a largest number of steps. Say it with horizon= "
-                "where a boundary is built, or around the environment: gymnasium.wrappers.TimeLimit(env, 200), or "
-                "gym.make(..., max_episode_steps=200)."
+                f"{self.env} has no horizon: an episode must have a largest number of steps. Build the boundary with "
+                "horizon=, or limit the environment with gymnasium.wrappers.TimeLimit(env, 200) or gym.make(..., "
+                "max_episode_steps=200)."
             )
         return min(limits)
 

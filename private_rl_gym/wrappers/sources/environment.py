@@ -33,9 +33,9 @@ MOST_UNIFORMS = 2**24
 class EnvironmentSource(Source):
     """Users of an environment whose states and actions are counted.
 
-    Episodes of a ``TabularEnv`` have its horizon. Those of any other environment may end early, and are padded with an
-    extra absorbing state, in which action 0 is taken and the reward is 0. Rewards are mapped to [0, 1], those in the
-    absorbing state too.
+    Episodes of a ``TabularEnv`` have its horizon. Episodes of other environments may end early, and are padded with
+    an extra absorbing state, where the action is 0 and the reward is 0. All rewards are mapped to [0, 1], including
+    those in the absorbing state.
 
     Args:
         env: The environment.
@@ -60,13 +60,13 @@ class EnvironmentSource(Source):
         if self.model is not None:
             if env.observation_space != bare.observation_space:
                 raise TypeError(
-                    f"The observation space is {env.observation_space}: a wrapper inside the boundary has changed it "
-                    f"from {bare.observation_space}, which the boundary counts in. Put that wrapper outside."
+                    f"The observation space is {env.observation_space}: a wrapper inside the boundary changed it from "
+                    f"{bare.observation_space}, the space of the counts. Put that wrapper outside."
                 )
             if isinstance(env.observation_space, spaces.Box):
                 raise TypeError(
-                    "The users show feature vectors, and a trust boundary reads states: build the environment without "
-                    "observe_features. Features are for learners that meet users without a boundary."
+                    "The observations are feature vectors, and a trust boundary reads states. Build the environment "
+                    "without observe_features. Features are for agents without a boundary."
                 )
             self.n_states, self.first_state, self.padded = self.model.n_states, 0, False
         else:
@@ -137,7 +137,7 @@ class EnvironmentSource(Source):
         """Return a checked copy of the tapes of given users."""
         if self.model is None:
             kind = type(self.env.unwrapped).__name__  # the text of an environment may show the user who is in it
-            raise ValueError(f"{kind} has no tapes: say how many users to serve, users=n.")
+            raise ValueError(f"{kind} has no tapes: give the number of users to serve, users=n.")
         return check_tapes(users, self.model.horizon).copy()
 
     def check_options(self, options: dict[str, Any] | None) -> None:

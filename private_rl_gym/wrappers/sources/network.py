@@ -110,9 +110,9 @@ class NetworkSource(Source):
     def check_options(self, options: dict[str, Any] | None) -> NoReturn:
         """Raise ValueError, because users are not met by ``reset``."""
         raise ValueError(
-            "A boundary that publishes gradients or dynamics meets users through serve, because what they report "
-            "belongs to the policy that they ran: let an agent learn, or call board.serve(policy, users). Evaluate on "
-            "the environment itself."
+            "A boundary that publishes gradients or dynamics has no reset and step, because a report belongs to the "
+            "policy that a user ran. Let an agent learn, or call board.serve(policy, users). Evaluate on the "
+            "environment itself."
         )
 
     def action_of(self, action: Any) -> NoReturn:
@@ -298,8 +298,8 @@ class NetworkSource(Source):
                 copied, problem = quietly(partial(gym.make, self.env.spec))
             if copied is None:
                 raise ValueError(
-                    f"{self.env} can neither be copied nor made again by its spec, and users are met in copies of it: "
-                    "register it with gymnasium, and build it with gym.make."
+                    f"{self.env} can neither be copied nor made again by its spec, and users are simulated in copies. "
+                    "Register it with gymnasium, and build it with gym.make."
                 )
             self._copies.append(copied)
         return self._copies[:count]

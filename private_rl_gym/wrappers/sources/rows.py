@@ -103,8 +103,8 @@ def _of_arrays(given: Episodes) -> Rows:
     if len(shapes) > 1 or len(ids) != users or state.shape[1] - width not in (0, 1):
         raise TypeError(
             f"There are {len(ids)} users, actions of shape {action.shape}, rewards of shape {reward.shape}, states of "
-            f"shape {state.shape}: each must have a row for each user and a column for each stage, and states one "
-            "column more, unless next_state is given."
+            f"shape {state.shape}. Each array must have one row for each user and one column for each stage. States "
+            "need one more column, unless next_state is given."
         )
     length = np.full(users, width) if given.length is None else np.asarray(given.length)
     if length.shape != (users,) or length.dtype.kind not in "iu" or ((length < 0) | (length > width)).any():
@@ -129,8 +129,8 @@ def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
         array = np.zeros(0)
     if array.ndim != 2:
         raise TypeError(
-            f"{name} is not an array with a row for each user and a column for each stage; where episodes differ in "
-            "length, fill them up and give length=."
+            f"{name} is not an array with a row for each user and a column for each stage. If episodes differ in "
+            "length, pad them, and give length=."
         )
     return array
 
@@ -164,8 +164,8 @@ def _of_minari(given: Any, env: gym.Env[Any, Any]) -> Rows:
     if numbers is None:
         raise TypeError(
             f"The data set has spaces {given.observation_space}, {given.action_space}, and the boundary is around "
-            f"{env.observation_space}, {env.action_space}: put it around an environment with the same spaces, with "
-            "FlattenSpaces and Discretize on top where they are not Discrete."
+            f"{env.observation_space}, {env.action_space}. Put it around an environment with the same spaces. If they "
+            "are not Discrete, add FlattenSpaces and Discretize."
         )
     name, episodes = getattr(given, "id", None), list(given.iterate_episodes())
     lengths = np.array([len(episode.rewards) for episode in episodes], dtype=np.int64)

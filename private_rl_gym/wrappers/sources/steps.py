@@ -70,9 +70,9 @@ class UserSteps:
             reward = float("nan")
         if not 0.0 <= reward <= 1.0:
             raise BadUserError(
-                f"The environment paid a reward outside {source.rewards}, for which no guarantee can be kept; "
-                "nothing of this user is released. Say the least and the largest reward when the boundary is built, "
-                "such as reward_range=(-100, 0)."
+                f"The environment paid a reward outside {source.rewards}, and no guarantee covers it; nothing of this "
+                "user is released. Build the boundary with the least and the largest reward, such as "
+                "reward_range=(-100, 0)."
             )
         self.trajectory.actions[0, stage], self.trajectory.rewards[0, stage] = number, reward
         self.trajectory.states[0, stage + 1] = self._state_in(observation)
@@ -81,7 +81,7 @@ class UserSteps:
         if early and not source.padded:
             raise BadUserError(
                 f"An episode ended before its {source.horizon} steps were over, and there is no absorbing state to "
-                "wait in; nothing of this user is released. If episodes are shorter, say so with horizon=."
+                "wait in; nothing of this user is released. If episodes are shorter, give horizon=."
             )
         if early:
             source.pad(self.trajectory, np.array([stage]))

@@ -229,11 +229,13 @@ def read(
     if owner is not None:
         owner(table.report)
     problem, emptied = table.report.problem, table.report.emptied_users
-    end = "Nothing was taken. (This is about users: it is for the owner of the table.) Mend these rows, or"
+    end = (
+        "Nothing was admitted. (This message is about single users: it is for the owner of the table only.) Correct "
+        "these rows, or"
+    )
     if bad_rows == "refuse" and problem is not None:
         raise BadRowsError(
-            f"{problem}. {end} empty their users, who then count without what is in their rows, with bad_rows='empty' "
-            "(--bad-rows empty)."
+            f"{problem}. {end} empty the episodes of their users with bad_rows='empty' (--bad-rows empty)."
         )
     if emptied > most_emptied * len(table):
         raise BadRowsError(

@@ -712,7 +712,7 @@ def test_what_is_typed_again_is_the_same_audit(tmp_path):
         (["--agent", "ucbvj"], "Did you mean 'UCBVI'?"),
         (["--boundary", "open", "--epsilon", "1"], "this one is open"),
         (["--set", "boundary:x"], "boundary.NAME=VALUE"),
-        (["--set", "agent.constants=theory"], "name one first"),
+        (["--set", "agent.constants=theory"], "no agent is given. Name one first."),
         (["--agent", "DPUCBVI", "--set", "agent.bonnus=1"], "bonus"),
         (["--config", "/nowhere.json"], "no report of an audit"),
         (["--set", "boundary.cuonting=batched"], "counting"),

@@ -185,12 +185,12 @@ def test_the_command_ends_with_its_code_for_a_mistake(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--statistic", "gradient", "--boundary", "per-step"], "per-step sums nothing"),
+        (["--statistic", "gradient", "--boundary", "per-step"], "per-step publishes no sums"),
         (["--statistic", "gradient", "--attack", "late"], "no attack 'late' on gradients"),
         (["--attack", "critic"], "no attack 'critic'"),
         (["--statistic", "gradient", "--agent", "DPUCBVI"], "leave the agent out"),
         (["--statistic", "gradient", "--env", "CartPole-v1"], "leave the environment out"),
-        (["--agent", "DPPolicyGradient"], "Audit --statistic gradient"),
+        (["--agent", "DPPolicyGradient"], "add --statistic gradient"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_a_sentence(words, said):

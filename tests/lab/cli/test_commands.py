@@ -116,7 +116,7 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
     assert (about["config"]["users"], about["config"]["seed"]) == (20, 4)
     clash = run("train", "--config", config, "--agent", "UBEV")
     assert clash.exit_code == 2
-    assert "what the agent is" in clash.stderr
+    assert "The agent is given in" in clash.stderr
     shuffled = json.loads(run("train", "--boundary", "sdp", "--users", "30", "--json").stdout)
     assert shuffled["config"]["boundary"]["batch_size"] == 30
 
@@ -139,7 +139,7 @@ def test_train_prints_a_promise_and_saves_the_agent(tmp_path):
         (["train", "--epsilon", "inf"], "epsilon is out of range"),
         (["train", "--set", "agent.bonus_scale=1e400"], "out of range"),
         (["train", "--batch-size", "0"], "batch_size is 0"),
-        (["train", "--set", "agent.bonus_scale=[1,2]"], "This names 2 runs"),
+        (["train", "--set", "agent.bonus_scale=[1,2]"], "These options name 2 runs"),
         (["train", "--save", "nowhere/at/all.zip"], "folder nowhere/at"),
         (["show", "**", "--store", "nowhere"], "no record"),
         (["sweep", "riverswim", "--workers", "100000000"], "at most 1000"),

@@ -316,7 +316,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_record_loses_nothing(tmp_path, 
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(StoreError, match="make room"):
+        with pytest.raises(StoreError, match="Free some space"):
             sweep(small(), store, InProcess())
     assert contents(store).items() <= whole[0].items()
     assert len(contents(store)) == 4  # the label was the first

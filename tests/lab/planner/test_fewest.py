@@ -74,7 +74,7 @@ def test_without_an_environment_a_stand_in_of_the_size_answers():
     assert not problem.true
     assert problem_of_size(1, 2, 3).sizes == (3, 1, 2)
     for sizes in ((0, 2, 3), (5000, 5, 5)):
-        with pytest.raises(GridError, match="take numbers from 1 on"):
+        with pytest.raises(GridError, match="each must be at least 1"):
             problem_of_size(*sizes)
 
 
@@ -102,7 +102,7 @@ def test_a_stand_in_is_planned_for_users_too():
     [
         (["--states", "3"], "Give --env NAME"),
         (["--table", "--states", "3", "--actions", "2", "--horizon", "4"], "--table needs --users"),
-        (["--env", "RiverSwim", "--states", "3"], "an environment says its own"),
+        (["--env", "RiverSwim", "--states", "3"], "the environment has its own"),
         (["--states", "3", "--actions", "2", "--horizon", "4", "--bins", "8"], "--bins is for an environment"),
         (["--states", "3", "--actions", "1", "--horizon", "4"], "there is nothing to learn"),
     ],

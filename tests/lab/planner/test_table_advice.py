@@ -106,12 +106,12 @@ def test_machines_get_the_same_numbers():
     ("arguments", "said"),
     [
         (["--table", "--users", "100", "--states", "4"], "--table needs --states, --actions and --horizon"),
-        ([*WORDS, "--users", "100", "--env", "RiverSwim"], "--env is for users who are still to come"),
-        ([*WORDS, "--users", "100", "--regret", "0.3"], "--regret is for users who are still to come"),
+        ([*WORDS, "--users", "100", "--env", "RiverSwim"], "--env is for plans without --table"),
+        ([*WORDS, "--users", "100", "--regret", "0.3"], "--regret is for plans without --table"),
         ([*WORDS, "--users", "100", "--actions", "1"], "there is nothing to learn"),
         ([*WORDS, "--users", "100", "--states", "9000"], "too many to simulate"),
-        (["--users", "100"], "Give --env NAME for users who will come; or"),
-        (["--users", "100", "--env", "RiverSwim", "--states", "4"], "are for --table"),
+        (["--users", "100"], "Give --env NAME; or"),
+        (["--users", "100", "--env", "RiverSwim", "--states", "4"], "--states and --actions replace --env"),
         (
             ["--users", "100", "--env", "private_rl_gym.envs:LoggedUsers"]
             + [
@@ -120,7 +120,7 @@ def test_machines_get_the_same_numbers():
                 for word in ("--set", f"environment.{name}={size}")
             ]
             + ["--set", "environment.horizon=8"],
-            "In place of --env say --table --states 5 --actions 3 --horizon 8",
+            "In place of --env, give --table --states 5 --actions 3 --horizon 8",
         ),
     ],
 )

@@ -154,15 +154,15 @@ def test_local_reports_are_planned_from_too():
 
 def test_whoever_cannot_says_so():
     board = OpenBillboard(LoggedUsers(7, 4, HORIZON), users=100)
-    with pytest.raises(ValueError, match="No user has come yet"):
+    with pytest.raises(ValueError, match="There is no release yet"):
         DPUCBVI("TabularPolicy", board).learn_offline()
     board.ingest(Cohort.table(100))
     for kind in (UCBVI, PSRL):
-        with pytest.raises(ValueError, match=f"{kind.__name__} learns from users whom it meets.*with DPUCBVI"):
+        with pytest.raises(ValueError, match=f"{kind.__name__} plans for exploration.*Use DPUCBVI"):
             kind("TabularPolicy", board).learn_offline()
-    with pytest.raises(ValueError, match="offline, plan with 'practical' ones"):
+    with pytest.raises(ValueError, match="To learn offline, give constants='practical'"):
         DPUCBVI("TabularPolicy", board, constants="theory").learn_offline()
-    with pytest.raises(gym.error.Error, match="bring the episodes in"):
+    with pytest.raises(gym.error.Error, match="Add the episodes with"):
         DPUCBVI("TabularPolicy", OpenBillboard(LoggedUsers(7, 4, HORIZON), users=100)).learn(HORIZON)
 
 
@@ -388,10 +388,10 @@ def test_tables_with_names_get_policies_with_names(files):
         )
 
     for options, said in (
-        (["--states", "7", "--actions", "4"], "The column state holds names"),
+        (["--states", "7", "--actions", "4"], "Column state holds names"),
         ([*told[:3], "lifestyle,one,two"], "rows cannot be taken"),
-        ([*told[:2], "--states", "6", "--actions", "4"], "--states is 6, and --state-names are 7"),
-        (told[:2], "Give --actions, or --action-names"),
+        ([*told[:2], "--states", "6", "--actions", "4"], "--states is 6, and --state-names has 7 names"),
+        (told[:2], "Give --actions or --action-names"),
         ([*told[:3], "one,one"], "give each name once"),
     ):
         done = run("words.parquet", *sizes, *options)
@@ -525,7 +525,7 @@ def test_the_owner_is_told_on_stderr_and_nobody_else(files):
         assert "1004" not in text
     inside = run("bad.csv", *SIZES, "--bad-rows-to", "learned/bad-rows.csv")
     assert inside.exit_code == 2
-    assert "whose files may be shown" in " ".join(inside.stderr.split())
+    assert "whose files may be published" in " ".join(inside.stderr.split())
 
 
 def test_the_owner_is_told_what_is_cut(files):

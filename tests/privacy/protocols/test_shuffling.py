@@ -187,9 +187,9 @@ def test_batches_that_grow_have_less_noise_than_concurrent_ones():
         (lambda: BinarySums(60, 1e-2, 1e-6, paper=True, horizon=20), "epsilon is 0.01: .* larger epsilon"),
         (
             lambda: BinarySums(10, 100.0, 1e-6, paper=True, horizon=5, dropout=0.5),
-            "epsilon is 100: .*calibration='exact'",
+            "epsilon is 100, .*calibration='exact'",
         ),
-        (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "epsilon is 22: .*calibration='exact'"),
+        (lambda: BinarySums(3, 22.0, 1e-6, paper=True, horizon=1), "epsilon is 22, .*calibration='exact'"),
         (lambda: BinarySums(40, 1.0, 1e-6, dropout=1.0), "dropout is 1.0"),
         (lambda: BinarySums(40, 0.0, 1e-6), r"epsilon is 0\.0:"),
     ],

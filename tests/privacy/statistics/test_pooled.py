@@ -178,7 +178,7 @@ def test_pooled_counts_say_that_they_are(name):
     board = BOARDS[name](schedule=400)
     board.serve(UP, 400)
     assert board.release.pooled
-    with pytest.raises(ValueError, match="where users start"):
+    with pytest.raises(ValueError, match="have no start states"):
         board.private_model()
 
 
