@@ -131,7 +131,7 @@ def _chosen(name: str, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> ty
     if name not in GRADIENTS or any(option in options for option in KNOWN):
         return WorldModelAgent
     numbers = isinstance(env.observation_space, gym.spaces.Box) and isinstance(env.action_space, gym.spaces.Box)
-    return WorldModelAgent if numbers and len(env.observation_space.shape) == 1 else GRADIENTS[name]
+    return WorldModelAgent if numbers and len(env.observation_space.shape or ()) == 1 else GRADIENTS[name]
 
 
 def _kept_arguments(agent: Any) -> dict[str, Any]:

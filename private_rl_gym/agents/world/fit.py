@@ -98,13 +98,14 @@ class WorldModel:
 
     def after(self, states: NDArray[np.float64], changes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the states after these changes."""
-        return np.clip(states + changes[:, :-1], self.low, self.high)
+        after: NDArray[np.float64] = np.clip(states + changes[:, :-1], self.low, self.high)
+        return after
 
 
 def scaled(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, *, rewards: bool) -> WorldModel:
     """Return the model with scales from votes, before anything is known of dynamics."""
     p = model.basis.inputs
-    sizes = _sizes(*dynamics.votes(release))
+    sizes = _sizes(dynamics.votes(release))
     units = 2.0 ** sizes[p:]
     units[:p][sizes[p : 2 * p] <= CONSTANT] = 0.0
     if not rewards:
@@ -112,12 +113,12 @@ def scaled(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, *, r
     return replace(model, scale=2.0 ** sizes[:p], units=units, clip=FIRST_CLIP * float(np.sqrt((units > 0.0).sum())))
 
 
-def _sizes(votes: NDArray[np.float64], _: float) -> NDArray[np.float64]:
+def _sizes(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logarithm of each size: the border between the best pair of neighbouring classes."""
     pairs = votes[:, :-1] + votes[:, 1:]
     around = np.pad(votes, ((0, 0), (1, 1)))
     best = (pairs + 0.5 * (around[:, :-3] + around[:, 3:])).argmax(axis=1)
-    return (best + LOWEST + 1).astype(np.float64)
+    return np.asarray(best + LOWEST + 1, dtype=np.float64)
 
 
 def centred(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease) -> WorldModel:
@@ -151,7 +152,7 @@ def rescaled(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, rn
 
     Its coefficients are fitted to the old model on random states. No data is needed for that.
     """
-    sizes = 2.0 ** _sizes(*dynamics.votes(release))[: model.basis.inputs]
+    sizes = 2.0 ** _sizes(dynamics.votes(release))[: model.basis.inputs]
     wider = np.maximum(model.scale, np.sqrt(np.maximum(sizes**2 - model.centre**2, 0.0)))
     if (wider < GROWN * model.scale).all():
         return model
@@ -163,4 +164,4 @@ def rescaled(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, rn
     wide = replace(model, scale=wider)
     features = basis.features(wide.standardized(model.centre + model.scale * standard), actions)
     square = features.T @ features / count + 1e-4 * np.eye(basis.size)
-    return replace(wide, coefficients=np.linalg.solve(square, features.T @ told / count))
+    return replace(wide, coefficients=np.asarray(np.linalg.solve(square, features.T @ told / count), dtype=np.float64))

@@ -81,7 +81,7 @@ class Simulation(VecEnv):
     def _seen(self) -> NDArray[np.float32]:
         return np.clip(self.model.standardized(self._states), -FARTHEST, FARTHEST).astype(np.float32)
 
-    def reset(self) -> NDArray[np.float32]:  # type: ignore[override] # narrower
+    def reset(self) -> NDArray[np.float32]:
         """Begin all episodes anew."""
         self._states = self._fresh(self.num_envs)
         self._totals[:], self._steps[:] = 0.0, 0
@@ -140,4 +140,4 @@ def _actions(model: WorldModel) -> spaces.Space[Any]:
     basis = model.basis
     if not basis.choices:
         return spaces.Box(-1.0, 1.0, (basis.continuous,), np.float32)
-    return spaces.Discrete(basis.choices[0]) if len(basis.choices) == 1 else spaces.MultiDiscrete(basis.choices)
+    return spaces.Discrete(basis.choices[0]) if len(basis.choices) == 1 else spaces.MultiDiscrete(list(basis.choices))

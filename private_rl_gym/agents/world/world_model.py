@@ -213,7 +213,7 @@ class WorldModelAgent(NetworkAgent):
         self._trained, self._returns = [], []
         model = self.model = WorldModel.unknown(dynamics.basis, *self._limits())
         still = replace(acting, layers=Layers(()), squashed=False)
-        wander = ExploringPolicy(still, np.zeros(still.size), horizon, 1.0, HELD)
+        wander: Any = ExploringPolicy(still, np.zeros(still.size), horizon, 1.0, HELD)
         first, middle = self._sizes_of_batches()
         ends = np.round(np.cumsum(PHASES) * total).astype(int)
 
@@ -225,7 +225,7 @@ class WorldModelAgent(NetworkAgent):
         used, policy = first + middle, NetworkPolicy(acting, acting.start(rng), horizon)
         for phase, rounds in enumerate(ROUNDS):
             left = int(ends[phase]) - used
-            runs: list[tuple[NetworkPolicy, float]] = [(wander, 1.0)]
+            runs = [(wander, 1.0)]
             if phase:
                 follow = ExploringPolicy(acting, policy.parameters, horizon, RANDOM, HELD)
                 runs = [(wander, 0.5), (follow, 0.5)]
@@ -238,6 +238,7 @@ class WorldModelAgent(NetworkAgent):
                 used += votes
             for turn in range(rounds):
                 users = left * (turn + 1) // rounds - left * turn // rounds
+                # The lowest degrees come first, because they have the least noise.
                 degree = dynamics.degree if phase else min(dynamics.degree, 1 + turn * dynamics.degree // rounds)
                 asked = model.question("step", degree)
                 release = yield self._asking(runs, users, asked, policy)
@@ -247,7 +248,7 @@ class WorldModelAgent(NetworkAgent):
         return policy
 
     @staticmethod
-    def _asking(runs: list[tuple[NetworkPolicy, float]], users: int, asked: Refinement, deploy: NetworkPolicy) -> Batch:
+    def _asking(runs: list[tuple[Any, float]], users: int, asked: Refinement, deploy: Any) -> Batch:
         users = max(users, len(runs))
         shares = [int(users * share) for _, share in runs]
         shares[-1] += users - sum(shares)

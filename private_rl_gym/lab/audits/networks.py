@@ -82,9 +82,9 @@ def requests_of(kind: str, exact: Any, stages: int) -> list[Any]:
         return [exact.checked(Objective(np.zeros(stages), **options)) for options in OBJECTIVES[kind]]
     found = []
     for options in QUESTIONS[kind]:
-        row = {name: np.full(1, options[name]) for name in ("centre", "scale")}
+        centre, scale = np.full(1, options["centre"]), np.full(1, options["scale"])
         units, coefficients = np.array(options["units"]), np.zeros((exact.basis.size, exact.targets))
-        found.append(Refinement(options["about"], **row, units=units, coefficients=coefficients, clip=options["clip"]))
+        found.append(Refinement(options["about"], centre, scale, units, coefficients, options["clip"]))
     return [exact.checked(request) for request in found]
 
 

@@ -36,7 +36,7 @@ STEP, LENGTH = 0.9, 0.1
 REACH = 2.0
 """Octaves from the clip, up and down, at which the logarithm of a length is cut off."""
 
-RIDGE = 0.01
+RIDGE = 0.001
 """What is added to the mean square of each feature when a user solves for their step."""
 
 LEVERAGE = 2.0
@@ -179,12 +179,10 @@ class Dynamics(Statistic):
 
     # What answers mean ------------------------------------------------------------------------------------------------
 
-    def votes(self, release: DynamicsRelease) -> tuple[NDArray[np.float64], float]:
-        """Return the votes for each size, ``[2 i + 1, class]``, and their noise."""
+    def votes(self, release: DynamicsRelease) -> NDArray[np.float64]:
+        """Return the votes for each size, ``[2 i + 1, class]``."""
         count = 2 * self.network.inputs + 1
-        weight = math.sqrt(self.vote / count)
-        noise = release.noise_std["answers"] / weight
-        return release.answers[: count * OCTAVES].reshape(count, OCTAVES) / weight, noise
+        return release.answers[: count * OCTAVES].reshape(count, OCTAVES) / math.sqrt(self.vote / count)
 
     def means(self, release: DynamicsRelease, clip: float) -> tuple[NDArray[np.float64], float]:
         """Return the mean, the start and half its square for each number, ``[3, i]``, and their noise."""
@@ -203,7 +201,7 @@ class Dynamics(Statistic):
     def length(self, release: DynamicsRelease, request: Refinement) -> float:
         """Return the typical length of steps: the clip times a mean factor."""
         told = release.answers[self.basis.size * self.targets] / (math.sqrt(LENGTH) * max(1, release.users))
-        return request.clip * 2.0 ** (REACH * min(max(told, -1.0), 1.0))
+        return float(request.clip * 2.0 ** (REACH * min(max(told, -1.0), 1.0)))
 
 
 @compiled
@@ -289,7 +287,7 @@ def _add_clipped(vector: Any, clip: float, share: float, sums: Any) -> float:
         return -1.0
     for i in range(len(vector)):
         sums[i] += int(np.floor(vector[i] / GRID + 0.5))
-    return norm
+    return float(norm)
 
 
 @compiled
