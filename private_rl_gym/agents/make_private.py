@@ -122,7 +122,7 @@ def _counterpart(agent: Any, env: gym.Env[Any, Any], options: Mapping[str, Any])
 
 
 def _chosen(name: str, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> type[Agent]:
-    """Return the private agent that learns best in the way of this learner, in this environment.
+    """Return the private agent for this learner and this environment.
 
     A world model needs far fewer users than gradients, where states are numbers that change smoothly. It cannot learn
     when episodes end: if they may end early, that has to be known. Where actions are numbers, few environments of

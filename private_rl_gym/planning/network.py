@@ -255,7 +255,10 @@ class ExploringPolicy(NetworkPolicy):
     longest: float = 1.0
 
     def draws(self, rng: np.random.Generator, users: int) -> NDArray[np.float64]:
-        """Draw the numbers of the network, random actions, and whether they are taken, ``[user, h, 2 i + 1]``."""
+        """Draw numbers for the network, random actions, and whether these are taken.
+
+        The shape is ``[user, h, 2 i + 1]``.
+        """
         network, size = self.network, (users, self.horizon)
         own = network.draws(rng, users, self.horizon)
         fresh = rng.random((*size, network.action_size))

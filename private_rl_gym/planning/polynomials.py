@@ -74,7 +74,10 @@ class Basis:
 
     @property
     def variables(self) -> int:
-        """The number of variables: those of a state, the contrasts of choices, and the numbers of an action."""
+        """The number of variables of a state and an action.
+
+        A choice has one for each contrast.
+        """
         return self.inputs + sum(count - 1 for count in self.choices) + self.continuous
 
     def _products(self) -> Iterator[tuple[int, ...]]:
@@ -144,7 +147,7 @@ class Basis:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What compiled code needs."""
+        """The arrays that compiled code needs."""
         return self.factors, self.scales, self.contrasts, np.array(self.choices, dtype=np.int64)
 
     def features(self, states: NDArray[np.float64], actions: NDArray[np.float64]) -> NDArray[np.float64]:

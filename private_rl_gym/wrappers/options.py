@@ -113,7 +113,7 @@ def _check_around(name: str, kind: str, inner: Boundary, options: CommonOptions)
 
 
 def about_networks(wanted: Any) -> str | None:
-    """Return the name of the statistic that this value of ``statistic=`` asks for, if its users run networks."""
+    """Return the name of the statistic that is asked for, if its users run networks."""
     if isinstance(wanted, Layers) or (isinstance(wanted, str) and wanted == "gradient"):
         return "gradient"
     return "dynamics" if isinstance(wanted, Polynomials) or (isinstance(wanted, str) and wanted == "dynamics") else None

@@ -1,4 +1,4 @@
-"""Agents that learn a model of continuous states privately, and train a learner in it: ``WorldModelAgent``.
+"""A private model of continuous states, and any learner that is trained in it.
 
 * ``fit`` - the model, and how releases correct it
 * ``simulation`` - the model as a vector environment

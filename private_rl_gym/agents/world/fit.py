@@ -134,7 +134,10 @@ def centred(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease) -> 
 
 
 def corrected(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, asked: Refinement) -> WorldModel:
-    """Return the model after the mean step of a batch, with the clip for the next one."""
+    """Return the model after the mean step of a batch.
+
+    Its clip is that of the next batch.
+    """
     step, noise = dynamics.step(release, asked)
     size = model.basis.size_up_to(asked.degree)
     coefficients = model.coefficients + step
@@ -148,7 +151,7 @@ def corrected(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, a
 
 
 def rescaled(model: WorldModel, dynamics: Dynamics, release: DynamicsRelease, rng: np.random.Generator) -> WorldModel:
-    """Return the model with features for larger scales, if votes say that states spread farther than before.
+    """Return the model with features for larger scales, where states spread farther than before.
 
     Its coefficients are fitted to the old model on random states. No data is needed for that.
     """

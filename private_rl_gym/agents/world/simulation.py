@@ -28,7 +28,7 @@ Paid = Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], NDArra
 
 
 class Rules:
-    """What is publicly known of the environment besides its spaces.
+    """Public knowledge of the environment besides its spaces.
 
     Args:
         horizon: Number of steps in an episode.

@@ -62,7 +62,10 @@ MANY = 20_000
 STEPS = {"PPO": 200_000, "A2C": 400_000}
 """Steps of a learner in the last model; of those that replay steps, ``REPLAYED``."""
 
-REPLAYED = 40_000
+REPLAYED = 60_000
+
+RIVALS = 4
+"""Learners that begin in the last model, of which the best goes on: some find no way to a distant goal."""
 
 BEFORE = 1 / 3
 """Share of these steps in the models of earlier phases, whose policies only have to lead users to new states."""
@@ -101,7 +104,7 @@ class WorldModelAgent(NetworkAgent):
         learner: The learner: ``"PPO"``, ``"A2C"``, ``"SAC"``, ``"TD3"``, ``"DDPG"`` or ``"DQN"``, or such a class.
         degree: Degree of the model's polynomials; by default the highest one up to 3 for which there are enough users.
         timesteps: Number of steps of the learner in the last model, and a third of it in earlier ones. By default
-            200,000 for PPO, 400,000 for A2C, and 40,000 for learners that replay steps.
+            200,000 for PPO, 400,000 for A2C, and 60,000 for learners that replay steps.
         reward: The rewards as a function of observations, actions and next observations, if it is publicly known. By
             default rewards are learned. Arguments have a row for each of several users.
         terminated: Whether episodes end in observations, as a function of them, if this is publicly known. By default
@@ -187,7 +190,7 @@ class WorldModelAgent(NetworkAgent):
         return found  # type: ignore[no-any-return] # checked when the board was bound
 
     def _sizes_of_batches(self) -> tuple[int, int]:
-        """Return the users of the first phase who vote on sizes, and those who report means."""
+        """Return the numbers of users who vote on sizes, and who report means."""
         users = PHASES[0] * (self.known_users or MANY)
         dynamics, board = self._dynamics(), self._board
         votes = math.sqrt(dynamics.vote / (2 * dynamics.network.inputs + 1))
@@ -198,7 +201,7 @@ class WorldModelAgent(NetworkAgent):
 
     @staticmethod
     def _enough(wanted: Callable[[int], float], least: float, most: float) -> int:
-        """Return the fewest users who are as many as wanted for so many, between two numbers."""
+        """Return the fewest users, between two numbers, who are enough."""
         users = max(1.0, least)
         for _ in range(50):
             users = max(1.0, min(most, max(least, wanted(max(1, int(users))))))
@@ -256,7 +259,7 @@ class WorldModelAgent(NetworkAgent):
 
     def _train(self, model: WorldModel, phase: int) -> NDArray[np.float64]:
         """Return the parameters of a learner that is trained in the model."""
-        from private_rl_gym.agents.world.learners import GAMMA, SETTINGS, parameters_of, trained
+        from private_rl_gym.agents.world.learners import GAMMA, parameters_of, trained
 
         place = len(self._trained)
         if place < len(self._kept):  # a loaded agent was trained already
@@ -270,15 +273,23 @@ class WorldModelAgent(NetworkAgent):
         seed = int(self.plan_rng.integers(2**31))
         gamma = options.get("gamma", GAMMA)
         unit = (1.0 - gamma) * (3.0 / model.units[-1] if model.units[-1] > 0.0 else 1.0)
-        simulation = Simulation(model, self._rules(), SETTINGS[self.learner][0], unit, np.random.default_rng(seed))
-        found = parameters_of(trained(self._kind, simulation, steps, seed, options), model)
-        late = simulation.returns[-50:]
+        rules = self._rules()
+
+        def make(count: int, number: int) -> Simulation:
+            return Simulation(model, rules, count, unit, np.random.default_rng(number))
+
+        rivals = RIVALS if last and self.learner in STEPS else 1
+        learner, value = trained(self._kind, make, steps, seed, options, rivals)
+        found = parameters_of(learner, model)
         self._trained.append(found)
-        self._returns.append(float(np.mean(late)) if late else math.nan)
+        self._returns.append(value)
         return found
 
     def _serve(self, users: int) -> int:
-        """Let users run the policy; train for the last time once all have come, and not at the first prediction."""
+        """Let users run the policy, and return their number.
+
+        Once all have come, train for the last time, and not at the first prediction.
+        """
         served = super()._serve(users)
         if self._board.users_left == 0:
             self.users_to_come()
@@ -323,7 +334,7 @@ class WorldModelAgent(NetworkAgent):
         self._kept = []
 
     def progress(self) -> dict[str, float]:
-        """Return the clip of the model, the coefficients that are kept, and the return in the model."""
+        """Return the clip, the number of kept coefficients, and the return in the model."""
         model = self.model
         if model is None:
             return {}

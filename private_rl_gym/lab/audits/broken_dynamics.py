@@ -35,7 +35,7 @@ WIDE = 1e4
 """A clip that clips nothing."""
 
 
-class _Wrong(Dynamics):
+class _WrongCorrections(Dynamics):
     """Corrections with wrong sums, and with the sensitivity of the correct ones."""
 
     def __init__(self, correct: Dynamics, wrong: Callable[..., Any]) -> None:
@@ -51,7 +51,7 @@ class _Wrong(Dynamics):
     ) -> None:
         def correct(users: NetworkTrajectories, request: Request | None) -> NDArray[np.int64]:
             added = np.zeros_like(sums)
-            super(_Wrong, self)._add(users, added, request, uniforms)
+            super(_WrongCorrections, self)._add(users, added, request, uniforms)
             return added
 
         if isinstance(request, Refinement) and request.about == "step":
@@ -60,13 +60,13 @@ class _Wrong(Dynamics):
             sums += correct(users, request)
 
 
-class _Broken(JDPBillboard):
+class _BrokenCorrections(JDPBillboard):
     """A billboard around corrections with wrong sums."""
 
     def _side(self, source: Any, statistic: Any) -> UserSide:
         """Return the users' side with the broken statistic."""
         side = super()._side(source, statistic)
-        return replace(side, statistic=_Wrong(side.statistic, type(self).wrong))  # type: ignore[arg-type]
+        return replace(side, statistic=_WrongCorrections(side.statistic, type(self).wrong))  # type: ignore[arg-type]
 
     @staticmethod
     def wrong(exact: Dynamics, users: NetworkTrajectories, request: Refinement, correct: Add) -> Any:
@@ -78,7 +78,7 @@ def _each(users: NetworkTrajectories) -> list[NetworkTrajectories]:
     return [users.part(user, user + 1) for user in range(len(users))]
 
 
-class Unclipped(_Broken):
+class Unclipped(_BrokenCorrections):
     """Steps that are divided by the clip, and not clipped."""
 
     @staticmethod
@@ -87,7 +87,7 @@ class Unclipped(_Broken):
         return correct(users, replace(request, clip=WIDE)) * (WIDE / request.clip)
 
 
-class NormOfNaN(_Broken):
+class NormOfNaN(_BrokenCorrections):
     """Steps with a number that is not finite, whose norm is not above the clip.
 
     The number itself is dropped afterwards, and the rest stays as long as it is.
@@ -104,7 +104,7 @@ class NormOfNaN(_Broken):
         return total
 
 
-class OwnScales(_Broken):
+class OwnScales(_BrokenCorrections):
     """States that are standardized by the sizes in the very batch.
 
     A user who changes them changes the steps of all others.
@@ -117,12 +117,15 @@ class OwnScales(_Broken):
         return correct(users, replace(request, scale=sizes, units=np.append(sizes, request.units[-1])))
 
 
-class TrueMedian(_Broken):
-    """A clip that is a mean length of steps in the very batch, which one user may move."""
+class TrueMedian(_BrokenCorrections):
+    """A clip that is the mean length of steps in the very batch.
+
+    One user may move it.
+    """
 
     @staticmethod
     def wrong(exact: Dynamics, users: NetworkTrajectories, request: Refinement, correct: Add) -> Any:
-        """Return the sum of steps, clipped to the length of the batch and in units of the clip that was asked."""
+        """Return the sum of steps, clipped to the mean length of the batch."""
         size = exact.basis.size * exact.targets
         wide = replace(request, clip=WIDE)
         lengths = [float(np.linalg.norm(correct(one, wide)[:size])) * GRID * WIDE / STEP**0.5 for one in _each(users)]

@@ -50,7 +50,7 @@ SPREAD = 2.0
 
 
 class Dynamics(Statistic):
-    """A user's correction of a model: the change of a state, and the reward, from a state and an action.
+    """A user's correction of a model of changes and rewards.
 
     The last step of an episode is left out, because the state after it may not be observed. Votes on scales count
     sqrt(2) times as much as a vector of norm 1 would allow: two users differ in two entries of a vote.
@@ -185,7 +185,7 @@ class Dynamics(Statistic):
         return release.answers[: count * OCTAVES].reshape(count, OCTAVES) / math.sqrt(self.vote / count)
 
     def means(self, release: DynamicsRelease, clip: float) -> tuple[NDArray[np.float64], float]:
-        """Return the mean, the start and half its square for each number, ``[3, i]``, and their noise."""
+        """Return mean, start and half its square, ``[3, i]``, and the noise in them."""
         p, users = self.network.inputs, max(1, release.users)
         unit = clip / users
         return release.answers[: 3 * p].reshape(3, p) * unit, release.noise_std["answers"] * unit
@@ -244,7 +244,7 @@ def _add_scales(episodes: Any, weight: float, sums: Any) -> None:
 
 @compiled
 def _add_centres(episodes: Any, scale: Any, clip: float, sums: Any) -> None:
-    """Add every user's means: of their numbers, of where they started, and of half its square."""
+    """Add every user's means, with their start and half its square."""
     inputs, _, _, lengths = episodes
     p = inputs.shape[2]
     vector = np.empty(3 * p)
@@ -263,7 +263,7 @@ def _add_centres(episodes: Any, scale: Any, clip: float, sums: Any) -> None:
 
 @compiled
 def _add_clipped(vector: Any, clip: float, share: float, sums: Any) -> float:
-    """Add a vector after clipping, times its share; return its norm, or -1 if nothing was added.
+    """Add a clipped vector times its share; return its norm, or -1 for none.
 
     Whatever came before: the norm of what is added is at most the share, or nothing is added.
     """
@@ -362,7 +362,9 @@ def _add_steps(
 
 @compiled
 def _solve(square: Any, slope: Any) -> bool:
-    """Solve ``square x = slope`` in place, for a positive definite matrix given by its lower triangle.
+    """Solve ``square x = slope`` in place, for a positive definite matrix.
+
+    Its lower triangle is given.
 
     Returns False if it is not one.
     """
