@@ -278,11 +278,12 @@ class ExploringPolicy(NetworkPolicy):
         actions: NDArray[np.float64],
     ) -> None:
         """Write the actions of the rows that are ``here``; without draws, the network's likeliest ones."""
-        size = self.network.action_size
-        NetworkPolicy.choose(self, inputs, None if draws is None else draws[:, :size], here, actions)
-        if draws is not None:
-            taken = here & (draws[:, -1] > 0.0)
-            actions[taken] = draws[taken, size : 2 * size]
+        if draws is None:
+            NetworkPolicy.choose(self, inputs, None, here, actions)
+            return
+        size, taken = self.network.action_size, draws[:, -1] > 0.0
+        NetworkPolicy.choose(self, inputs, draws[:, :size], here & ~taken, actions)
+        actions[here & taken] = draws[here & taken, size : 2 * size]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -32,20 +32,21 @@ KINDS = [
     for kind in (getattr(agents, name) for name in agents.__all__)
     if isinstance(kind, type) and issubclass(kind, agents.Agent) and kind not in (agents.Agent, agents.BatchedAgent)
 ]
-NETWORKS = (agents.DPPolicyGradient, agents.DPPPO)
+NETWORKS = (agents.DPPolicyGradient, agents.DPPPO)  # which learn on from what was brought
+RUN_NETWORKS = (*NETWORKS, agents.WorldModelAgent)
 PLANNERS = [kind for kind in KINDS if kind.keeps_policy and kind not in NETWORKS]
 every_agent = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # these boards have few users
 
 
 def users_of(kind):
-    if kind in NETWORKS:
+    if kind in RUN_NETWORKS:
         return gym.make("CartPole-v1", max_episode_steps=20)
     return gym.make("PrivateRL/RiverSwimMixture-v0", horizon=H, variant="open-banks")
 
 
 def horizon_of(kind):
-    return 20 if kind in NETWORKS else H
+    return 20 if kind in RUN_NETWORKS else H
 
 
 def open_board(kind):
@@ -57,7 +58,8 @@ def private_board(kind, epsilon=2.0, users=400):
 
 
 def fresh(kind, board):
-    return kind(kind.policies[0], board, seed=0)
+    more = {"timesteps": 300, "degree": 1} if kind is agents.WorldModelAgent else {}
+    return kind(kind.policies[0], board, seed=0, **more)
 
 
 def numbers(agent):
@@ -87,7 +89,7 @@ def free(kind, tmp_path):
     agent = fresh(kind, open_board(kind)).learn(30 * horizon_of(kind))
     agent.save(tmp_path / "learned.zip")
     learned, rng = numbers(agent), np.random.default_rng(7)
-    if kind in NETWORKS:
+    if kind in RUN_NETWORKS:
         policy = rng.normal(size=learned.shape)
     elif learned.ndim == 2:
         policy = rng.integers(agent.action_space.n, size=learned.shape)

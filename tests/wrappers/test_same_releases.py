@@ -292,6 +292,7 @@ LEARNERS = [
     if inspect.isclass(getattr(agents, name))
     and issubclass(getattr(agents, name), Agent)
     and not inspect.isabstract(getattr(agents, name))
+    and name != "WorldModelAgent"  # torch's last digits depend on the processor
 ]
 BEHIND = {
     "jdp": (JDPBillboard, {"epsilon": 3.0, "delta": 1e-6, "users": 2000, "schedule": 100}),

@@ -215,8 +215,8 @@ class WorldModelAgent(NetworkAgent):
         acting, horizon = self.network, self.horizon
         self._trained, self._returns = [], []
         model = self.model = WorldModel.unknown(dynamics.basis, *self._limits())
-        still = replace(acting, layers=Layers(()), squashed=False)
-        wander: Any = ExploringPolicy(still, np.zeros(still.size), horizon, 1.0, HELD)
+        policy = NetworkPolicy(acting, acting.start(rng), horizon)
+        wander: Any = ExploringPolicy(acting, policy.parameters, horizon, 1.0, HELD)
         first, middle = self._sizes_of_batches()
         ends = np.round(np.cumsum(PHASES) * total).astype(int)
 
@@ -225,7 +225,7 @@ class WorldModelAgent(NetworkAgent):
         asked = model.question("centre")
         release = yield Batch.of(wander, middle, asked)
         model = self.model = centred(model, dynamics, release)
-        used, policy = first + middle, NetworkPolicy(acting, acting.start(rng), horizon)
+        used = first + middle
         for phase, rounds in enumerate(ROUNDS):
             left = int(ends[phase]) - used
             runs = [(wander, 1.0)]
