@@ -1,13 +1,12 @@
 """Figures for pages of boundaries and agents, computed when the site is built."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from private_rl_gym.lab.audits import AuditConfig, audit
 from private_rl_gym.lab.audits.figure import tradeoff  # on axes that are passed in
-from private_rl_gym.lab.figures.drawing import FAINT, finish, label_ends, new_axes, new_panels, save, say
+from private_rl_gym.lab.figures.drawing import FAINT, finish, in_lines, label_ends, new_axes, new_panels, save, say
 from private_rl_gym.lab.figures.sweeps import of_grid
 from private_rl_gym.lab.grids.cell import Choice
 from private_rl_gym.lab.grids.engines import OnJoblib
@@ -60,14 +59,28 @@ def draw_learning(app):
     """Draw the main figure of the grid that each agent's page names."""
     folder = Path(app.srcdir) / "generated"
     for name, (users, seeds) in GRIDS.items():
-        grid, store = read_grid(name, users=users, seeds=seeds), Store(folder / "runs")
-        if grid.cells != read_grid(name).cells:
-            grid = replace(grid, title=f"{grid.title} (fewer users or seeds than the command)")
+        grid, whole = read_grid(name, users=users, seeds=seeds), read_grid(name)
+        store = Store(folder / "runs")
         sweep(grid, store, OnJoblib(2))
         drawn = of_grid(grid, summarize(store.read(grid.cells)))
+        if grid.cells != whole.cells:
+            for figure in drawn.values():
+                add_to_note(figure, f"the command has {size_of(whole)}")
         save(next(iter(drawn.values())), folder / name, ["svg"])
         for other in MORE.get(name, ()):
             save(drawn[other], folder / f"{name}-{other}", ["svg"])
+
+
+def size_of(grid):
+    """Return the largest number of users and of seeds of a grid, as text."""
+    users, seeds = max(cell.users for cell in grid.cells), len({cell.seed for cell in grid.cells})
+    return f"{users:,} users and {seeds} seeds"
+
+
+def add_to_note(figure, text):
+    """Append a text to the line below the axes, and wrap it again."""
+    note = "; ".join(part for part in (figure.get_supxlabel().replace("\n", " "), text) if part)
+    figure.supxlabel("\n".join(in_lines(note, int(13.0 * figure.get_figwidth()))))
 
 
 def draw_audits(app):
