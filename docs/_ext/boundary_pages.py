@@ -6,7 +6,7 @@ import numpy as np
 
 from private_rl_gym.lab.audits import AuditConfig, audit
 from private_rl_gym.lab.audits.figure import tradeoff  # on axes that are passed in
-from private_rl_gym.lab.figures.drawing import FAINT, finish, in_lines, label_ends, new_axes, new_panels, save, say
+from private_rl_gym.lab.figures.drawing import FAINT, finish, label_ends, new_axes, new_panels, save, say
 from private_rl_gym.lab.figures.sweeps import of_grid
 from private_rl_gym.lab.grids.cell import Choice
 from private_rl_gym.lab.grids.engines import OnJoblib
@@ -65,22 +65,22 @@ def draw_learning(app):
         drawn = of_grid(grid, summarize(store.read(grid.cells)))
         if grid.cells != whole.cells:
             for figure in drawn.values():
-                add_to_note(figure, f"the command has {size_of(whole)}")
+                add_to_note(figure, f"the command has {difference(whole, grid)}")
         save(next(iter(drawn.values())), folder / name, ["svg"])
         for other in MORE.get(name, ()):
             save(drawn[other], folder / f"{name}-{other}", ["svg"])
 
 
-def size_of(grid):
-    """Return the largest number of users and of seeds of a grid, as text."""
-    users, seeds = max(cell.users for cell in grid.cells), len({cell.seed for cell in grid.cells})
-    return f"{users:,} users and {seeds} seeds"
+def difference(whole, part):
+    """Return the numbers of users and of seeds of a grid, as text, where those of the other differ."""
+    users, fewer = (max(cell.users for cell in grid.cells) for grid in (whole, part))
+    seeds, less = (len({cell.seed for cell in grid.cells}) for grid in (whole, part))
+    return " and ".join([f"{users:,} users"] * (users != fewer) + [f"{seeds} seeds"] * (seeds != less))
 
 
 def add_to_note(figure, text):
-    """Append a text to the line below the axes, and wrap it again."""
-    note = "; ".join(part for part in (figure.get_supxlabel().replace("\n", " "), text) if part)
-    figure.supxlabel("\n".join(in_lines(note, int(13.0 * figure.get_figwidth()))))
+    """Append a text to the line below the axes."""
+    say(figure, figure.get_label(), "; ".join(part for part in (figure.get_supxlabel(), text) if part))
 
 
 def draw_audits(app):
