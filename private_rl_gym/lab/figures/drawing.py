@@ -55,8 +55,6 @@ LIGHTER = 0.35
 
 COLORS = (INK, "#1f77c0", "#d55e00", EXACT, "#c2569b", "#8b6ad8", "#a8791c", "#0f95a8")
 STYLES = ("-", "--", ":", "-.")
-NOTE = 8.5
-"""Size of the letters below the axes, in points."""
 WIDEST = 34
 """Letters of a label in one line."""
 TOGETHER = 0.01
@@ -97,11 +95,8 @@ def say(figure: Figure, finding: str, note: str = "") -> Figure:
     """
     figure.set_label(finding)
     if note:
-        lines = in_lines(plain_text(note), int(13.0 * figure.get_figwidth()))
-        figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=NOTE, color=FAINT)
-        height = (len(lines) + 1.0) * 1.2 * NOTE / (72.0 * figure.get_figheight())
-        for legend in figure.legends:  # the layout leaves room for both, and would draw both at the bottom
-            legend.set_bbox_to_anchor((0.0, height, 1.0, 1.0 - height))
+        text = "\n".join(in_lines(plain_text(note), int(13.0 * figure.get_figwidth())))
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=FAINT)
     return figure
 
 
