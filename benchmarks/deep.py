@@ -261,7 +261,7 @@ def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: 
     It has the mean over seeds and their range, at each epsilon, and random play.
     """
     columns = min(2, len(env_ids))
-    titles = [f"{env_ids[0]}, {agent}"] if len(env_ids) == 1 else env_ids
+    titles = [""] if len(env_ids) == 1 else env_ids
     canvas, panels = new_panels(titles, columns, (8.0, 4.6) if len(env_ids) == 1 else (5.0, 3.4))
     for env_id, panel in zip(env_ids, panels, strict=True):
         here = longest({key: group for key, group in grouped(records).items() if key[:2] == (env_id, agent)})
@@ -285,7 +285,10 @@ def draw(records: list[dict[str, Any]], env_ids: list[str], agent: str, target: 
         panel.locator_params(axis="x", nbins=5)
         finish(panel)
         label_ends(panel, [*ends, (null, "random play", FAINT)], apart=0.07)
-    save(say(canvas, finding(records, env_ids, agent)), target.with_suffix(""), [target.suffix.removeprefix(".")])
+    drawn = [env_ids[0], agent] if len(env_ids) == 1 else [agent]
+    note = "; ".join([", ".join(drawn), "mean over seeds, their number in brackets", "bands: range over seeds"])
+    say(canvas, finding(records, env_ids, agent), note)
+    save(canvas, target.with_suffix(""), [target.suffix.removeprefix(".")])
 
 
 def main() -> None:

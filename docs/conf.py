@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from sphinx.util.inspect import TypeAliasForwardRef
+
 import private_rl_gym
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -34,6 +36,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True, "no-value": True}
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # Sphinx writes an alias in a union by its repr
 autodoc_preserve_defaults = True
 copybutton_exclude = ".linenos, .gp, .go"
 

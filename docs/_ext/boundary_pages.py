@@ -1,6 +1,5 @@
 """Figures for pages of boundaries and agents, computed when the site is built."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +59,28 @@ def draw_learning(app):
     """Draw the main figure of the grid that each agent's page names."""
     folder = Path(app.srcdir) / "generated"
     for name, (users, seeds) in GRIDS.items():
-        grid, store = read_grid(name, users=users, seeds=seeds), Store(folder / "runs")
-        if grid.cells != read_grid(name).cells:
-            grid = replace(grid, title=f"{grid.title} (fewer users or seeds than the command)")
+        grid, whole = read_grid(name, users=users, seeds=seeds), read_grid(name)
+        store = Store(folder / "runs")
         sweep(grid, store, OnJoblib(2))
         drawn = of_grid(grid, summarize(store.read(grid.cells)))
+        if grid.cells != whole.cells:
+            for figure in drawn.values():
+                add_to_note(figure, f"the command has {difference(whole, grid)}")
         save(next(iter(drawn.values())), folder / name, ["svg"])
         for other in MORE.get(name, ()):
             save(drawn[other], folder / f"{name}-{other}", ["svg"])
+
+
+def difference(whole, part):
+    """Return the numbers of users and of seeds of a grid, as text, where those of the other differ."""
+    users, fewer = (max(cell.users for cell in grid.cells) for grid in (whole, part))
+    seeds, less = (len({cell.seed for cell in grid.cells}) for grid in (whole, part))
+    return " and ".join([f"{users:,} users"] * (users != fewer) + [f"{seeds} seeds"] * (seeds != less))
+
+
+def add_to_note(figure, text):
+    """Append a text to the line below the axes."""
+    say(figure, figure.get_label(), "; ".join(part for part in (figure.get_supxlabel(), text) if part))
 
 
 def draw_audits(app):

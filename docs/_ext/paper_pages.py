@@ -119,8 +119,8 @@ def map_page(found):
         lines += ["", f"## {paper['name']}", "", f"{paper['title']}.", ""]
         lines += ["| label | statement | code | tests, grids, proofs | difference |", "|---|---|---|---|---|"]
         for row in (row for row in paper["rows"] if "code" in row):
-            code = " ".join(f"`{name}`" for name in row["code"])
-            measured = " ".join(shown(place) for place in row.get("measured", []))
+            code = ", ".join(f"`{name}`" for name in row["code"])
+            measured = ", ".join(shown(place) for place in row.get("measured", []))
             lines.append(f"| {row['label']} | {row['says']} | {code} | {measured} | {row.get('differs', '')} |")
     return "\n".join([*lines, ""])
 

@@ -77,7 +77,8 @@ def frontier_figure(curves: Sequence[Curve], title: str = "") -> Figure:
     for axes in panels[-columns:]:  # the lowest of each column
         axes.set_xlabel("actual epsilon")
     room = len(places) % columns > 0 and len(places) > columns
-    place = {"loc": "lower right"} if room else {"loc": "outside lower center", "ncols": columns}
+    # Not below: the line about the figure is there, and the layout would draw both in one place.
+    place = {"loc": "lower right"} if room else {"loc": "outside upper center", "ncols": columns}
     figure.legend(list(lines.values()), [plain_text(name) for name in lines], fontsize=10, frameon=False, **place)
     bars = f"bars: one standard error; neighbours: {neighbours(curves)}"
     return say(figure, finding_at_equal_epsilon(curves), about(curves, bars))
