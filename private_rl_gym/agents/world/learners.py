@@ -103,8 +103,6 @@ def parameters_of(learner: Any, model: WorldModel) -> NDArray[np.float64]:
 
     They are for states that are not standardized.
     """
-    import torch
-
     policy, factor = learner.policy, 1.0
     stds: NDArray[np.float64] = np.full(model.basis.continuous, SPREAD)
     if hasattr(policy, "mlp_extractor"):  # on-policy
@@ -117,7 +115,7 @@ def parameters_of(learner: Any, model: WorldModel) -> NDArray[np.float64]:
         parts = [*policy.actor.latent_pi, policy.actor.mu]
     else:  # TD3, DDPG
         parts = [*policy.actor.mu]
-    linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
+    linear = [part for part in parts if hasattr(part, "weight")]
     weights = [part.weight.detach().double().numpy().T.copy() for part in linear]
     biases = [part.bias.detach().double().numpy().copy() for part in linear]
     biases[0] -= (model.centre / model.scale) @ weights[0]
