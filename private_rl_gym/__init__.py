@@ -105,9 +105,9 @@ def make_private(
     Args:
         agent: An agent of this package or its class, or Stable-Baselines3's ``PPO``, ``A2C``, ``SAC``, ``TD3``,
             ``DDPG`` or ``DQN`` or an agent of these, whose discount, layers and seed are taken over. It is trained in
-            a private model of the world (``WorldModelAgent``) if states and actions are numbers, if it replays steps,
-            or if ``terminated`` or ``reward`` is given. Else ``PPO`` becomes a ``DPPPO``, and ``A2C`` a
-            ``DPPolicyGradient``.
+            a private model of the world (``WorldModelAgent``) if it replays steps, or if ``terminated`` or ``reward``
+            is given; ``terminated=None`` says that episodes never end early. Else ``PPO`` becomes a ``DPPPO``, and
+            ``A2C`` a ``DPPolicyGradient``.
         env: An environment, the id of one, or a ``VecEnv`` with one in it.
         epsilon: For a user's whole episode, over all releases.
         delta: As in ``JDPBillboard``.

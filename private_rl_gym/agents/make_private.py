@@ -68,7 +68,7 @@ def make_private(
     inside = single_env(env)
     if any(isinstance(layer, Boundary) for layer in layers(inside)):
         raise ValueError("The environment lies behind a trust boundary already: give it to an agent as it is.")
-    kind, known = _counterpart(agent, inside, options)
+    kind, known = _counterpart(agent, options)
     own, boards = _shared_out(kind, options)
     _warn_of_what_is_left(agent, kind)
     board = JDPBillboard(_without_monitors(inside), epsilon, delta, users=users, horizon=horizon, **boards)
@@ -95,7 +95,7 @@ def _shared_out(kind: type[Agent], options: Mapping[str, Any]) -> tuple[dict[str
     )
 
 
-def _counterpart(agent: Any, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> tuple[type[Agent], dict[str, Any]]:
+def _counterpart(agent: Any, options: Mapping[str, Any]) -> tuple[type[Agent], dict[str, Any]]:
     """Return the class of the private agent, and the arguments that it takes over."""
     kind = agent if isinstance(agent, type) else type(agent)
     if issubclass(kind, Agent):
@@ -108,7 +108,7 @@ def _counterpart(agent: Any, env: gym.Env[Any, Any], options: Mapping[str, Any])
             f"{kind.__name__} has no private counterpart: give an agent of private_rl_gym.agents or its class, or "
             f"Stable-Baselines3's {', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}."
         )
-    private = _chosen(kind.__name__, env, options)
+    private = _chosen(kind.__name__, options)
     if private is WorldModelAgent:
         own: dict[str, Any] = {"learner": kind.__name__}
         if kind is agent:
@@ -121,17 +121,14 @@ def _counterpart(agent: Any, env: gym.Env[Any, Any], options: Mapping[str, Any])
     return private, {**taken, "policy_kwargs": asked} if asked else taken
 
 
-def _chosen(name: str, env: gym.Env[Any, Any], options: Mapping[str, Any]) -> type[Agent]:
-    """Return the private agent for this learner and this environment.
+def _chosen(name: str, options: Mapping[str, Any]) -> type[Agent]:
+    """Return the private agent for this learner.
 
     A world model needs far fewer users than gradients, where states are numbers that change smoothly. It cannot learn
-    when episodes end: if they may end early, that has to be known. Where actions are numbers, few environments of
-    Gymnasium's end early.
+    when episodes end, so that learners of gradients are trained in one only if this is said.
     """
-    if name not in GRADIENTS or any(option in options for option in KNOWN):
-        return WorldModelAgent
-    numbers = isinstance(env.observation_space, gym.spaces.Box) and isinstance(env.action_space, gym.spaces.Box)
-    return WorldModelAgent if numbers and len(env.observation_space.shape or ()) == 1 else GRADIENTS[name]
+    asked = any(option in options for option in KNOWN)
+    return WorldModelAgent if asked or name not in GRADIENTS else GRADIENTS[name]
 
 
 def _kept_arguments(agent: Any) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class WorldModelAgent(NetworkAgent):
     """Any learner of Stable-Baselines3, trained in a privately learned model of the world.
 
     Users report the step by which their own episode would correct the model. Steps become shorter as the model becomes
-    better; they are clipped to their median length, and noise is proportional to it. So a world that is nearly
+    better; they are clipped to their typical length, and noise is proportional to it. So a world that is nearly
     deterministic is learned nearly exactly. The learner is trained in the released model for as long as it takes, at no
     cost in privacy. Users of the first phase act at random. In two more phases half of the users follow the learner's
     policy, and it is trained again.
@@ -261,7 +261,7 @@ class WorldModelAgent(NetworkAgent):
         """Return the parameters of a learner that is trained in the model."""
         from private_rl_gym.agents.world.learners import GAMMA, parameters_of, trained
 
-        place = len(self._trained)
+        seed, place = int(self.plan_rng.integers(2**31)), len(self._trained)
         if place < len(self._kept):  # a loaded agent was trained already
             self._trained.append(self._kept[place])
             return self._kept[place]
@@ -270,7 +270,6 @@ class WorldModelAgent(NetworkAgent):
         steps = steps if last else math.ceil(BEFORE * steps)
         options = {**self.learner_kwargs}
         options["policy_kwargs"] = {"net_arch": [64, 64], **options.get("policy_kwargs", {})}
-        seed = int(self.plan_rng.integers(2**31))
         gamma = options.get("gamma", GAMMA)
         unit = (1.0 - gamma) * (3.0 / model.units[-1] if model.units[-1] > 0.0 else 1.0)
         rules = self._rules()
