@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -125,10 +125,7 @@ class Basis:
     def scales(self) -> NDArray[np.float64]:
         """``[variable, power]``: the factor that gives a polynomial mean square 1."""
         scales = np.ones((self.variables, self.degree + 1))
-        points, weights = np.polynomial.hermite_e.hermegauss(200)
-        powers = np.polynomial.legendre.legvander(np.clip(points / REACH, -1.0, 1.0), self.degree)
-        spread = np.sqrt((weights[:, None] * powers**2).sum(axis=0) / weights.sum())
-        scales[: self.inputs] = 1.0 / spread
+        scales[: self.inputs] = 1.0 / _spread(self.degree)
         if self.continuous:
             scales[self.variables - self.continuous :] = np.sqrt(2.0 * np.arange(self.degree + 1) + 1.0)
         return read_only(scales)
@@ -157,6 +154,14 @@ class Basis:
         out = np.empty((len(rows), self.size))
         _features(self.arrays, rows, acts, out)
         return out
+
+
+@lru_cache(maxsize=16)
+def _spread(degree: int) -> NDArray[np.float64]:
+    """Return the root mean square of each Legendre polynomial of a standard normal number."""
+    points, weights = np.polynomial.hermite_e.hermegauss(200)
+    powers = np.polynomial.legendre.legvander(np.clip(points / REACH, -1.0, 1.0), degree)
+    return read_only(np.sqrt((weights[:, None] * powers**2).sum(axis=0) / weights.sum()))
 
 
 @compiled
