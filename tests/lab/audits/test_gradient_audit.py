@@ -167,7 +167,7 @@ def typed(*words):
 def test_the_command_audits_gradients(words, tmp_path):
     done = typed("--statistic", "gradient", "--runs", "200", *words, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
-    assert "hostile objectives" in done.output
+    assert "hostile requests" in done.output
     (folder,) = tmp_path.iterdir()
     assert (folder / "tradeoff.png").exists()
     report = json.loads((folder / "report.json").read_text())
